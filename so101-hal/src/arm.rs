@@ -208,8 +208,8 @@ impl<B: ServoBus> FollowerArm<B> {
         &mut self.bus
     }
 
-    /// Reads the telemetry of all joints with one request; each joint that answers is updated in [`Self::states`], whatever the
-    /// others do.
+    /// Reads the telemetry of all joints with one request; each joint that answers is updated in [`Self::states`],
+    /// whatever the others do.
     ///
     /// # Errors
     /// When the port is gone. A joint that does not answer is no error here, see [`JointState::missed`].

@@ -35,7 +35,7 @@
 
 mod geometry;
 mod gripper;
-mod ik;
+pub mod ik;
 mod jacobian;
 mod links;
 mod pose;

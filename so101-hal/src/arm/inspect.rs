@@ -79,8 +79,8 @@ impl ServoReport {
 /// that somebody holds.
 ///
 /// # Errors
-/// [`Error::ServosSilent`] with every servo that does not answer, [`Error::ServoModel`], [`Error::ServoId`] for a calibration with
-/// an impossible id, and errors of the bus.
+/// [`Error::ServosSilent`] with every servo that does not answer, [`Error::ServoModel`], [`Error::ServoId`] for a
+/// calibration with an impossible id, and errors of the bus.
 pub fn inspect(bus: &mut (impl ServoBus + ?Sized), calibration: &Calibration) -> Result<[ServoReport; 6]> {
     let mut silent = Vec::new();
     for (_, c) in calibration.iter() {

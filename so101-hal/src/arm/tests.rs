@@ -1,11 +1,13 @@
 use alloc::string::ToString as _;
 use alloc::sync::Arc;
+use alloc::vec;
 use core::time::Duration;
 
 use super::*;
 use crate::clock::{Clock as _, VirtualClock};
 use crate::emulator::{EmulatedServos, EmulatorOptions, Fault, FaultRule};
 use crate::joint::JointId;
+use crate::protocol::Block;
 use crate::registers::{GOAL_POSITION, HOMING_OFFSET, MODEL_NUMBER, PRESENT_VOLTAGE, TORQUE_ENABLE};
 
 fn rig() -> (VirtualClock, EmulatedServos) {
@@ -40,6 +42,53 @@ fn connecting_holds_the_arm_where_it_is_with_torque_on() {
     assert_eq!(servos.true_ticks(), [2500.0; 6]);
     let joints = arm.read_joints().unwrap();
     assert_eq!(joints, Calibration::model().to_degrees(&[Ticks(2500); 6]).unwrap());
+}
+
+/// Keeps the first register and the rows' bytes of every sync write, in order.
+struct Recorder<B> {
+    bus: B,
+    written: Vec<(u8, Vec<Vec<u8>>)>,
+}
+
+impl<B: ServoBus> ServoBus for Recorder<B> {
+    fn ping(&mut self, id: ServoId) -> Result<Alarms> {
+        self.bus.ping(id)
+    }
+    fn read(&mut self, id: ServoId, address: u8, out: &mut [u8]) -> Result<Alarms> {
+        self.bus.read(id, address, out)
+    }
+    fn write(&mut self, id: ServoId, address: u8, data: &[u8]) -> Result<Alarms> {
+        self.bus.write(id, address, data)
+    }
+    fn reg_write(&mut self, id: ServoId, address: u8, data: &[u8]) -> Result<Alarms> {
+        self.bus.reg_write(id, address, data)
+    }
+    fn action(&mut self) -> Result<()> {
+        self.bus.action()
+    }
+    fn sync_read(&mut self, block: Block, ids: &[ServoId], replies: &mut SyncReplies) -> Result<()> {
+        self.bus.sync_read(block, ids, replies)
+    }
+    fn sync_write(&mut self, address: u8, rows: &[SyncRow<'_>]) -> Result<()> {
+        self.written.push((address, rows.iter().map(|row| row.data.to_vec()).collect()));
+        self.bus.sync_write(address, rows)
+    }
+    fn broadcast_write(&mut self, address: u8, data: &[u8]) -> Result<()> {
+        self.bus.broadcast_write(address, data)
+    }
+}
+
+#[test]
+fn the_present_positions_are_the_goals_before_torque_goes_on() {
+    let (_, servos) = rig();
+    for (joint, ticks) in JOINTS.into_iter().zip([0x901, 0x902, 0x903, 0x904, 0x905, 0x906]) {
+        servos.set_ticks(joint, f64::from(ticks));
+    }
+    let mut bus = Recorder { bus: servos.bus(), written: Vec::new() };
+    drop(FollowerArm::connect(&mut bus, Calibration::model()).unwrap());
+    let goals: Vec<Vec<u8>> = (1..=6).map(|low| vec![low, 9]).collect();
+    let (on, off) = (vec![vec![1]; 6], vec![vec![0]; 6]);
+    assert_eq!(bus.written, [(42, goals), (40, on), (40, off)]);
 }
 
 #[test]

@@ -98,6 +98,7 @@ impl<P: Port> Line<P> {
         let expected = replies.waiting() * (OVERHEAD + replies.block_len());
         let wire = BYTE_TIME * u32::try_from(sent + expected).unwrap_or(u32::MAX);
         let deadline = self.port.now() + wire + self.options.reply_timeout;
+        // No longer than a reply: a false header can then never hold back a whole reply behind it.
         self.parser.set_max_params(replies.block_len());
         self.receive(deadline, replies)?;
         if !replies.is_complete() {
@@ -115,9 +116,6 @@ impl<P: Port> Line<P> {
             }
             let n = self.port.read(&mut chunk, deadline)?.min(MAX_PACKET);
             if n == 0 {
-                // A false header in front may hold back a whole reply.
-                self.parser.finish();
-                self.sort(replies);
                 self.stats.timeouts += 1;
                 return Ok(());
             }

@@ -14,8 +14,6 @@ use crate::units::Ticks;
 #[derive(Debug, Default)]
 struct Script {
     clock: VirtualClock,
-    /// What is there before the first request.
-    stale: Vec<u8>,
     /// Bytes that follow each request, with the moment at which they come.
     answers: VecDeque<(Duration, Vec<u8>)>,
     coming: VecDeque<(Timestamp, Vec<u8>)>,
@@ -49,7 +47,6 @@ impl Port for Script {
     }
     fn discard_input(&mut self) -> Result<()> {
         let now = self.now();
-        self.stale.clear();
         self.coming.retain(|(at, _)| *at > now);
         Ok(())
     }
@@ -124,11 +121,18 @@ fn a_transaction_ends_at_its_one_deadline_however_its_bytes_dribble() {
 }
 
 #[test]
-fn a_reply_behind_a_false_header_is_found_at_the_deadline() {
-    let answer = [vec![0xff, 0xff, 1, 4], status(1, 0, &[7, 0])].concat();
-    let mut bus = scripted(vec![(0, answer[..9].to_vec())]);
-    bus.line.port.answers[0].1.truncate(9);
-    bus.line.port.answers.push_back((Duration::ZERO, status(1, 0, &[7, 0])));
+fn a_reply_behind_a_false_header_is_found_without_waiting_for_the_deadline() {
+    for header in [&[0xff, 0xff, 1, 4][..], &[0xff, 0xff, 1, 0xf0], &[0xff, 0xff, 1], &[0xff; 3]] {
+        let mut bus = scripted(vec![(1, [header, &status(1, 0, &[7, 0])].concat())]);
+        assert_eq!(bus.read_register(ServoId::ARM[0], &PRESENT_POSITION).unwrap().value, 7);
+        assert_eq!(bus.port().now(), Timestamp::from_start(Duration::from_millis(1)), "{header:x?}");
+    }
+}
+
+#[test]
+fn what_came_before_the_request_is_not_its_reply() {
+    let mut bus = scripted(vec![(1, status(1, 0, &[7, 0]))]);
+    bus.line.port.coming.push_back((Timestamp::ZERO, status(1, 0, &[0x73, 0x08])));
     assert_eq!(bus.read_register(ServoId::ARM[0], &PRESENT_POSITION).unwrap().value, 7);
 }
 

@@ -95,8 +95,8 @@ impl Request<'_> {
     /// Writes the packet to the front of `out` and returns its length.
     ///
     /// # Errors
-    /// [`Error::PacketLength`] when it is longer than `out` or than [`MAX_PACKET`], [`Error::SyncRows`] when the rows of a sync write
-    /// differ in length.
+    /// [`Error::PacketLength`] when it is longer than `out` or than [`MAX_PACKET`], [`Error::SyncRows`] when the rows of
+    /// a sync write differ in length.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize> {
         let (id, row_len) = match self {
             Self::Ping(to) | Self::Write(to, ..) | Self::RegWrite(to, ..) | Self::Action(to) => (to.id(), 0),
