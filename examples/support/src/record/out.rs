@@ -1,0 +1,143 @@
+//! Where the dataset goes, decided before anything is opened.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// The default place; `-2`, `-3` ... when it is taken.
+pub const DEFAULT_OUT: &str = "outputs/push_left";
+
+/// What is to be done with the place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Nothing is there: a new set.
+    New(PathBuf),
+    /// A set is there, to be continued.
+    Resume(PathBuf),
+}
+
+impl Target {
+    /// The folder of the dataset.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::New(p) | Self::Resume(p) => p,
+        }
+    }
+}
+
+/// Whether to go on with an existing set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continue {
+    /// `--resume`.
+    Yes,
+    /// Without it.
+    No,
+}
+
+/// Chooses the folder: `out` as it is, or the first free (with `--resume`: the last existing) of the default series.
+///
+/// # Errors
+/// [`Error::Usage`] when the folder exists and is no dataset, or is one and `--resume` was not given.
+pub fn choose(out: Option<&Path>, resume: Continue) -> Result<Target> {
+    let Some(path) = out else {
+        let series = |n: u32| {
+            PathBuf::from(if n == 1 { DEFAULT_OUT.to_owned() } else { format!("{DEFAULT_OUT}-{n}") })
+        };
+        let free = (1..).map(series).find(|p| !exists(p)).unwrap_or_else(|| series(1));
+        let last = (1..).map(series).take_while(|p| exists(p)).last();
+        return match (resume, last) {
+            (Continue::Yes, Some(last)) => choose(Some(&last), resume),
+            _ => Ok(Target::New(free)),
+        };
+    };
+    if !exists(path) {
+        return Ok(Target::New(path.to_owned()));
+    }
+    if !path.is_dir() || !path.join("meta").join("info.json").exists() {
+        return Err(Error::Usage(format!(
+            "the folder exists and is no dataset (it has no meta/info.json): choose another --out: {}",
+            path.display()
+        )));
+    }
+    match resume {
+        Continue::Yes => Ok(Target::Resume(path.to_owned())),
+        Continue::No => Err(Error::Usage(format!(
+            "a dataset is there already: add --resume to go on with it, or choose another --out: {}",
+            path.display()
+        ))),
+    }
+}
+
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Makes the parent folder and a scratch folder in it: proof that the place can be written.
+///
+/// # Errors
+/// [`Error::Refused`] when it cannot.
+pub fn scratch(path: &Path) -> Result<Scratch> {
+    let parent = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    let refused = |e: std::io::Error| {
+        Error::Refused(format!(
+            "cannot write there ({e}): choose another --out or mend its permissions: {}",
+            parent.display()
+        ))
+    };
+    std::fs::create_dir_all(parent).map_err(refused)?;
+    let folder = parent.join(format!(".so101-preflight-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(refused)?;
+    Ok(Scratch { folder })
+}
+
+/// A folder that is removed when this goes out of scope.
+#[derive(Debug)]
+pub struct Scratch {
+    folder: PathBuf,
+}
+
+impl Scratch {
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_explicit_folder_is_new_a_set_or_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        assert_eq!(choose(Some(&path), Continue::No).unwrap(), Target::New(path.clone()));
+        assert_eq!(choose(Some(&path), Continue::Yes).unwrap(), Target::New(path.clone()));
+        std::fs::create_dir_all(&path).unwrap();
+        assert!(choose(Some(&path), Continue::Yes).unwrap_err().to_string().contains("no dataset"));
+        std::fs::create_dir_all(path.join("meta")).unwrap();
+        std::fs::write(path.join("meta/info.json"), "{}").unwrap();
+        assert!(choose(Some(&path), Continue::No).unwrap_err().to_string().contains("--resume"));
+        assert_eq!(choose(Some(&path), Continue::Yes).unwrap(), Target::Resume(path));
+    }
+
+    #[test]
+    fn a_scratch_folder_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = scratch(&dir.path().join("deep/set")).unwrap();
+        assert!(scratch.path().is_dir());
+        drop(scratch);
+        assert_eq!(std::fs::read_dir(dir.path().join("deep")).unwrap().count(), 0);
+    }
+}

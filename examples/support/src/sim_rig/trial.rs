@@ -1,0 +1,55 @@
+//! One episode of the demonstrator without recording: for success rates over many seeds.
+
+use std::time::Duration;
+
+use so101_hal::{Action, Robot as _};
+use so101_sim::PushVerdict;
+
+use super::SimRig;
+use crate::error::Result;
+use crate::expert::{PushConfig, PushLeft};
+use crate::plan::{EpisodeSetup, Plan};
+
+/// The object at one control period: time in seconds, position in metres, orientation w x y z.
+pub type PoseRow = [f64; 8];
+
+/// What came of an episode.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The predicate's judgement at the episode's cap.
+    pub verdict: PushVerdict,
+    /// Where the object was, one row a control period, the last one at the cap.
+    pub poses: Vec<PoseRow>,
+}
+
+impl SimRig {
+    /// Lets the demonstrator do `setup` up to its cap.
+    ///
+    /// The demonstrator is not told where the object goes: on a face with friction, a hand that follows a slipping
+    /// object drags it farther away.
+    ///
+    /// # Errors
+    /// When the push is out of reach, or the simulation diverges.
+    pub fn trial(&mut self, plan: &Plan, setup: &EpisodeSetup, config: PushConfig) -> Result<Trial> {
+        let mut expert = PushLeft::new(&plan.home(), setup, config)?;
+        self.begin(setup)?;
+        let (clock, fps) = (self.clock(), u64::from(self.fps));
+        let start = clock.now();
+        let mut poses = Vec::new();
+        for tick in 0.. {
+            let at = Duration::from_nanos(tick * 1_000_000_000 / fps);
+            self.observe()?;
+            poses.extend(self.object_state().map(|o| {
+                let ([x, y, z], [qw, qx, qy, qz]) = (o.position_m, o.quat_wxyz);
+                [at.as_secs_f64(), x, y, z, qw, qx, qy, qz]
+            }));
+            if at >= setup.cap {
+                break;
+            }
+            self.act(&Action { joints: expert.goal(at)?.joints })?;
+            clock.sleep_until(start + Duration::from_nanos((tick + 1) * 1_000_000_000 / fps));
+        }
+        let verdict = self.judge()?;
+        Ok(Trial { verdict, poses })
+    }
+}
