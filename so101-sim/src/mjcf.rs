@@ -77,7 +77,6 @@ impl Scene {
             ("servo", "0.10 0.10 0.11 1", 0.4),
             ("board", "0.05 0.30 0.15 1", 0.2),
             ("pad", "0.25 0.25 0.27 1", 0.05),
-            ("table", "0.56 0.49 0.42 1", 0.0),
             ("floor", "0.34 0.36 0.40 1", 0.0),
             ("wall", "0.62 0.65 0.70 1", 0.0),
         ] {
@@ -86,6 +85,12 @@ impl Scene {
                 "<material name=\"{name}\" rgba=\"{rgba}\" specular=\"{specular}\" shininess=\"0.3\"/>"
             ));
         }
+        // 50 mm tiles: on a plain table nobody sees how far a thing has moved, neither people nor policies.
+        x.line(
+            "<texture name=\"tiles\" type=\"2d\" builtin=\"checker\" mark=\"edge\" width=\"128\" height=\"128\" \
+             rgb1=\"0.60 0.53 0.46\" rgb2=\"0.54 0.47 0.40\" markrgb=\"0.48 0.42 0.36\"/>",
+        );
+        x.line("<material name=\"table\" texture=\"tiles\" texrepeat=\"10 10\" texuniform=\"true\" specular=\"0\"/>");
         x.line("</asset>");
         x.line("<default>");
         x.line(&format!(

@@ -78,7 +78,7 @@ pub fn run(args: &RecordArgs, mut plan: Plan) -> Result<Exit> {
 }
 
 /// Each attempt draws the object's place anew: the same place would fail the same way.
-fn attempt_seed(seed: u64, attempt: u32) -> u64 {
+pub(crate) fn attempt_seed(seed: u64, attempt: u32) -> u64 {
     seed ^ u64::from(attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 

@@ -93,8 +93,7 @@ pub fn run(args: &ReplayArgs) -> Result<Exit> {
     };
     let fps = set.info().fps;
     let mut rig = rigs::open_blind(rig_choice(args.rig), fps, &plan, left_of(&set)?, args.scene)?;
-    let mut played = run::play(rig.as_mut(), &recorded, placed.as_ref().map(|p| &p.setup), fps)?;
-    played.notes.extend(placed.map(|p| p.note));
+    let played = run::play(rig.as_mut(), &recorded, placed.as_ref(), fps)?;
     let png = args.png.clone().unwrap_or_else(|| default_png(&args.path, args.episode));
     let report = Report {
         path: args.path.clone(),

@@ -1,6 +1,6 @@
 //! A recording session: episode after episode, each reported when it is durable, and what is told in the end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use so101_dataset::{DatasetWriter, SavedEpisode};
@@ -182,8 +182,9 @@ impl<'a> Session<'a> {
         }
         let report = writer.finish()?;
         self.bar.finish_and_clear();
+        let sheet = self.save_sheet(path);
         if self.args.verbosity.chatty() {
-            self.summary(path)?;
+            self.summary(path, sheet.as_deref());
         }
         if self.interrupted {
             return Err(Error::Interrupted { saved: report.episodes });
@@ -214,7 +215,25 @@ impl<'a> Session<'a> {
         Ok(log)
     }
 
-    fn summary(&self, path: &Path) -> Result<()> {
+    /// Writes the contact sheet beside the dataset. The recording is safe by now, so a sheet that cannot be written is a
+    /// warning.
+    fn save_sheet(&self, path: &Path) -> Option<PathBuf> {
+        if self.sheet.is_empty() {
+            return None;
+        }
+        let mut name = path.file_name()?.to_owned();
+        name.push(".png");
+        let sheet = path.with_file_name(name);
+        match self.sheet.save(&sheet) {
+            Ok(()) => Some(sheet),
+            Err(error) => {
+                tracing::warn!("no contact sheet: {}", error.one_line());
+                None
+            }
+        }
+    }
+
+    fn summary(&self, path: &Path, sheet: Option<&Path>) {
         let frames: u64 = self.saved.iter().map(|s| s.frames).sum();
         say(&format!("{} episodes, {frames} frames", self.saved.len()));
         if let (Some(total), Some(record)) = (self.stats.total.figures(), self.stats.record.figures()) {
@@ -223,15 +242,10 @@ impl<'a> Session<'a> {
                 total.p50_ms, total.p99_ms, self.stats.overruns, record.p50_ms, record.p99_ms
             ));
         }
-        if !self.saved.is_empty() {
-            let mut sheet = path.as_os_str().to_owned();
-            sheet.push(".png");
-            let sheet = std::path::PathBuf::from(sheet);
-            self.sheet.save(&sheet)?;
+        if let Some(sheet) = sheet {
             say(&format!("contact sheet: {}", sheet.display()));
         }
         say(&format!("next: {}", next_command(path)));
-        Ok(())
     }
 }
 

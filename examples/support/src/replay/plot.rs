@@ -11,14 +11,14 @@ use canvas::{Canvas, Ink, Rect, TEXT_HEIGHT, text_width};
 const WIDTH: usize = 1400;
 const COLUMNS: usize = 2;
 const ROWS: usize = 3;
-const PANEL_HEIGHT: usize = 310;
+const PANEL_HEIGHT: usize = 302;
 /// Above the panels: title and legend.
 const HEAD: usize = 76;
 /// Around the axes of a panel: tick labels, title.
 const LEFT: usize = 78;
 const RIGHT: usize = 22;
 const TOP: usize = 34;
-const BOTTOM: usize = 48;
+const BOTTOM: usize = 40;
 
 const PAPER: [u8; 3] = [255, 255, 255];
 const BLACK: [u8; 3] = [30, 32, 36];
@@ -27,7 +27,7 @@ const GRID: [u8; 3] = [226, 228, 232];
 /// The wide curves lie below: where all three agree, each is still seen.
 const COMMANDED: Ink = Ink { rgb: [160, 196, 240], width: 7.5 };
 const RECORDED: Ink = Ink { rgb: [240, 140, 40], width: 4.2 };
-const SIMULATED: Ink = Ink { rgb: [20, 60, 40], width: 1.3 };
+const SIMULATED: Ink = Ink { rgb: [20, 60, 40], width: 1.6 };
 
 /// The smallest height of a panel in degrees or percent: a joint at rest is a line, no noise.
 const LEAST_SPAN: f64 = 4.0;
@@ -82,7 +82,7 @@ fn panel(canvas: &mut Canvas, report: &Report, joint: &JointReport, axes: Rect) 
     let all = [&trace.commanded, &trace.recorded, &trace.simulated].into_iter().flatten();
     let (low, high) = span(all.map(|q| value(q, id)));
     let scale = Scale { low, high, duration_s, axes };
-    for tick in ticks(low, high, 5) {
+    for tick in ticks(low, high, 7) {
         let y = scale.y(tick);
         canvas.horizontal(axes, y, GRID);
         let label = number(tick);
@@ -94,10 +94,9 @@ fn panel(canvas: &mut Canvas, report: &Report, joint: &JointReport, axes: Rect) 
         canvas.vertical(axes, x, GRID);
         let label = number(tick);
         let left = (x as usize).saturating_sub(text_width(&label) / 2);
+        let label = if tick == 0.0 { format!("{label} s") } else { label };
         canvas.text(&label, [left, axes.bottom() + 10], GREY);
     }
-    let end = "s";
-    canvas.text(end, [axes.right() - text_width(end), axes.bottom() + 28], GREY);
     canvas.frame(axes, GREY);
     let unit = unit_name(id);
     canvas.text(&format!("{id} / {unit}"), [axes.left, axes.top - 24], BLACK);

@@ -10,6 +10,9 @@ use super::run::Trace;
 use super::units::Unit;
 use crate::record::rigs::Scenery;
 
+/// A first command further than this from the start, in the joint's unit, is worth a note.
+const FAR: f64 = 5.0;
+
 /// How far two curves of a joint are apart, in the joint's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Deviation {
@@ -25,6 +28,9 @@ pub(super) struct JointReport {
     pub(super) joint: JointId,
     /// Action `i` less the position one period later.
     pub(super) commanded: Deviation,
+    /// The RMS of that without the first second, in which an arm that starts elsewhere catches up; `None` where the
+    /// episode is no longer.
+    pub(super) commanded_after_1s_rms: Option<f64>,
     /// State `i` less the position at the same moment.
     pub(super) recorded: Deviation,
 }
@@ -51,6 +57,11 @@ pub(super) fn compare(trace: &Trace) -> [JointReport; 6] {
     JOINTS.map(|joint| JointReport {
         joint,
         commanded: deviation(&trace.commanded, after, joint, trace.fps),
+        commanded_after_1s_rms: {
+            let settled = |rows| <[JointVector<Degrees>]>::get(rows, trace.fps as usize..).unwrap_or(&[]);
+            let (commanded, after) = (settled(&trace.commanded), settled(after));
+            (!after.is_empty()).then(|| deviation(commanded, after, joint, trace.fps).rms)
+        },
         recorded: deviation(&trace.recorded, &trace.simulated, joint, trace.fps),
     })
 }
@@ -92,6 +103,23 @@ impl Report {
         }
     }
 
+    /// A note for every joint whose first command is far from where it starts: the arm has to catch up.
+    fn late_starts(&self) -> Vec<String> {
+        let ends = self.trace.commanded.first().zip(self.trace.simulated.first());
+        let note = |j: &JointReport| {
+            let apart = ends.map(|(a, b)| (value(a, j.joint) - value(b, j.joint)).abs())?;
+            let (rms, unit) = (j.commanded_after_1s_rms?, unit_name(j.joint));
+            (apart > FAR).then(|| {
+                format!(
+                    "{} starts {apart:.1} {unit} from its first command: without the first second commanded - \
+                     simulated is {rms:.2} {unit} RMS",
+                    j.joint
+                )
+            })
+        };
+        self.joints.iter().filter_map(note).collect()
+    }
+
     /// A heading and a table of the joints.
     pub(super) fn to_text(&self) -> String {
         let mut out = String::new();
@@ -112,7 +140,7 @@ impl Report {
         if let Some(success) = self.success {
             line("success", if success { "yes" } else { "no" });
         }
-        self.notes.iter().for_each(|note| line("note", note));
+        self.notes.iter().chain(&self.late_starts()).for_each(|note| line("note", note));
         self.table(&mut out);
         let _ = writeln!(out, "\n{:<12} {}", "plot", self.png.display());
         out
@@ -141,6 +169,7 @@ impl Report {
                     "joint": j.joint.name(),
                     "unit": unit_name(j.joint),
                     "commanded_minus_simulated": figures(j.commanded),
+                    "commanded_minus_simulated_rms_after_1s": j.commanded_after_1s_rms,
                     "recorded_minus_simulated": figures(j.recorded),
                 })
             })
@@ -159,7 +188,7 @@ impl Report {
             "calibration_assumed": self.unit.is_assumed(),
             "success": self.success,
             "joints": joints,
-            "notes": self.notes,
+            "notes": self.notes.iter().chain(&self.late_starts()).collect::<Vec<_>>(),
             "png": self.png,
         })
     }
@@ -235,6 +264,22 @@ pub(super) mod tests {
         let d = compare(&trace)[2].commanded;
         assert!((d.rms - 3.5_f64.sqrt()).abs() < 1e-12 && (d.max - 3.0).abs() < 1e-12, "{d:?}");
         assert!((d.max_at_s - 1.0 / 30.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn catching_up_at_the_start_is_told_apart_from_not_following() {
+        let mut trace = perfect(90);
+        for (simulated, late) in trace.simulated.iter_mut().zip([40.0, 30.0, 20.0, 10.0]) {
+            simulated.body[3].0 -= late;
+        }
+        let report = report(trace, Unit::Degrees("the set says so"));
+        let wrist = &report.joints[3];
+        assert!(wrist.commanded.rms > 3.0 && wrist.commanded_after_1s_rms == Some(0.0), "{wrist:?}");
+        let text = report.to_text();
+        assert_eq!(text.matches("from its first command").count(), 1, "{text}");
+        assert!(text.contains("note         wrist_flex starts"), "{text}");
+        // Half a second is too short for a figure without its first second.
+        assert_eq!(compare(&perfect(15))[0].commanded_after_1s_rms, None);
     }
 
     #[test]

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use so101_dataset::Dataset;
 use so101_dataset::sidecar::table_key;
+use so101_dataset::{Dataset, EpisodeEntry};
 use so101_hal::kinematics::{LIMITS, Limits};
 use so101_hal::{Action, Clock as _, Degrees, JOINTS, JointId, JointVector, Radians};
 
 use super::units::Recorded;
 use crate::error::Result;
 use crate::plan::{EpisodeSetup, Jitter, Plan};
+use crate::record::attempt_seed;
 use crate::record::rigs::Rig;
 
 /// Excess over a joint's limit, in its unit, that is not worth a note: the step of an encoder.
@@ -42,6 +43,8 @@ pub(super) struct Played {
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub(super) setup: EpisodeSetup,
+    /// Whether the episode is one of the plan, which the plan's predicate can judge.
+    pub(super) planned: bool,
     pub(super) note: String,
 }
 
@@ -52,13 +55,14 @@ pub(super) struct Placed {
 pub(super) fn play(
     rig: &mut dyn Rig,
     recorded: &Recorded,
-    setup: Option<&EpisodeSetup>,
+    placed: Option<&Placed>,
     fps: u32,
 ) -> Result<Played> {
     let first = recorded.states.first().copied().unwrap_or_default();
     let (start, mut notes) = clamped_start(&first);
     notes.extend(beyond_limits(&recorded.actions));
-    rig.start_at(&start, setup)?;
+    notes.extend(placed.map(|p| p.note.clone()));
+    rig.start_at(&start, placed.map(|p| &p.setup))?;
     let clock = rig.clock();
     let began = clock.now();
     let mut simulated = Vec::with_capacity(recorded.actions.len() + 1);
@@ -68,9 +72,9 @@ pub(super) fn play(
         clock.sleep_until(began + period(i, fps));
     }
     simulated.push(rig.observe()?.joints);
-    let success = match setup {
-        Some(_) => rig.success()?,
-        None => None,
+    let success = match placed {
+        Some(Placed { planned: true, .. }) => rig.success()?,
+        _ => None,
     };
     let (commanded, recorded) = (recorded.actions.clone(), recorded.states.clone());
     Ok(Played { trace: Trace { fps, commanded, recorded, simulated }, success, notes })
@@ -144,11 +148,11 @@ pub(super) fn place_object(plan: &mut Plan, set: &Dataset, episode: u64) -> Resu
             && entry.task == plan.task()
             && entry.object.as_ref().is_some_and(|name| plan.select_object(name).is_ok())
             && let Ok(index) = u32::try_from(entry.episode)
-            && let Ok(setup) = plan.episode(seed, index, Jitter::On)
+            && let Ok(setup) = plan.episode(attempt_seed(seed, attempt(entry)), index, Jitter::On)
         {
             let note =
                 format!("{} lies where the plan puts it for seed {seed}, episode {index}", setup.object.name);
-            return Ok(Placed { setup, note });
+            return Ok(Placed { setup, planned: true, note });
         }
     }
     let setup = plan.episode(0, 0, Jitter::Off)?;
@@ -156,12 +160,31 @@ pub(super) fn place_object(plan: &mut Plan, set: &Dataset, episode: u64) -> Resu
         "the episode is not known to be the plan's: {} lies on the plan's first mark, perhaps not where it was",
         setup.object.name
     );
-    Ok(Placed { setup, note })
+    Ok(Placed { setup, planned: false, note })
+}
+
+/// Which attempt the episode is, from 0: the recorder notes later ones, whose object lies elsewhere.
+fn attempt(entry: &EpisodeEntry) -> u32 {
+    let note = entry.note.as_deref().and_then(|n| n.strip_prefix("attempt "));
+    note.and_then(|n| n.parse::<u32>().ok()).map_or(0, |n| n.saturating_sub(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_episode_of_a_later_attempt_has_its_object_where_that_attempt_drew_it() {
+        for (note, want) in [(None, 0), (Some("attempt 2"), 1), (Some("attempt 3"), 2), (Some("a remark"), 0)]
+        {
+            let line = serde_json::json!({
+                "episode": 0, "key": "", "length": 1, "task": "", "lux": null, "object": null, "seed": 0,
+                "success": true, "note": note, "record": "",
+            });
+            let entry: EpisodeEntry = serde_json::from_value(line).unwrap();
+            assert_eq!(attempt(&entry), want, "{note:?}");
+        }
+    }
 
     #[test]
     fn a_start_outside_of_the_limits_is_clamped_with_a_note_a_joint() {
