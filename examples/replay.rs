@@ -8,10 +8,11 @@ use so101_support::replay::{self, ReplayArgs};
 
 /// Play a recorded episode on the simulated or the emulated arm, and say how far it is from what was recorded
 ///
-/// The arm starts at the first recorded state and gets the recorded actions at the recording's rate, in simulated time. The report has two differences a joint, in degrees (gripper: percent), as RMS and maximum:
+/// The arm starts at the first recorded state and gets the recorded actions at the recording's rate, in simulated time. The report has two differences a joint, in degrees (gripper: percent), as RMS and maximum.
 ///
-///   commanded - simulated: action i less the position one control period later, which is what the arm made of it;
-///   recorded - simulated: state i less the position at the same moment.
+/// commanded - simulated: action i less the position one control period later, which is what the arm made of it.
+///
+/// recorded - simulated: state i less the position at the same moment.
 ///
 /// The first is small where the arm can follow; the second is also large where the recorded arm did not follow, such as one that grips, or whose calibration is another. The plot shows all three curves; an action is drawn one period after it was sent.
 ///

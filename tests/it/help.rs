@@ -20,3 +20,8 @@ fn check_dataset_says_what_it_does() {
 fn dataset_info_says_what_it_does() {
     insta::assert_snapshot!("dataset_info", help("dataset_info"));
 }
+
+#[test]
+fn replay_says_what_it_does() {
+    insta::assert_snapshot!("replay", help("replay"));
+}

@@ -8,4 +8,5 @@ mod programs;
 mod readme;
 mod recording;
 mod refusals;
+mod replay;
 mod run_script;
