@@ -95,14 +95,16 @@ impl<P: Port> Line<P> {
     /// One transaction with one deadline.
     fn exchange(&mut self, request: &Request<'_>, replies: &mut SyncReplies) -> Result<()> {
         let sent = self.send(request)?;
+        // Until every reply is in, and also when the port fails half way, one may still come.
+        self.quarantine = Quarantine::LateRepliesPossible;
         let expected = replies.waiting() * (OVERHEAD + replies.block_len());
         let wire = BYTE_TIME * u32::try_from(sent + expected).unwrap_or(u32::MAX);
         let deadline = self.port.now() + wire + self.options.reply_timeout;
         // No longer than a reply: a false header can then never hold back a whole reply behind it.
         self.parser.set_max_params(replies.block_len());
         self.receive(deadline, replies)?;
-        if !replies.is_complete() {
-            self.quarantine = Quarantine::LateRepliesPossible;
+        if replies.is_complete() {
+            self.quarantine = Quarantine::Clear;
         }
         Ok(())
     }
