@@ -13,6 +13,9 @@
 //! ```
 //!
 //! A file that exists in the old generation is never changed in place, since both generations share its data.
+//! A file that somebody else adds to the set after a commit has linked what is there, and before the swap, is removed
+//! with the old generation: nobody but the writer may add files while it lives. Folders are made anew by each commit
+//! and so have the modes of new folders; their extended attributes and access lists are not kept.
 //! A process killed at any moment leaves the old state or the new one. The steps are those of
 //! `crash::Step`, in order.
 
@@ -23,7 +26,7 @@ mod lock;
 mod place;
 mod temporary;
 
-pub(crate) use generation::{Base, Change, commit};
+pub(crate) use generation::{Base, Change, commit, refuse_linked_folders};
 pub(crate) use journal::settle;
 pub(crate) use lock::Lock;
 pub(crate) use place::Place;
@@ -39,10 +42,25 @@ use crate::error::{Error, Result};
 /// Brings the set and what is beside it into order after a killed run: first thing of a writer that has the lock.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Json`] when what was left cannot be read or removed.
+/// [`Error::Io`], [`Error::Json`] and [`Error::Key`] when what was left cannot be read or removed.
 pub(crate) fn recover(place: &Place, _lock: &Lock) -> Result<()> {
     journal::roll_forward(place)?;
     temporary::remove_leftovers(place)
+}
+
+/// Makes a folder and those above it that are missing, durably.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::DiskFull`].
+pub(crate) fn make_dirs(dir: &Path) -> Result<()> {
+    let changed = parents_of_missing(dir);
+    std::fs::create_dir_all(dir).map_err(|e| Error::write("create the folder", dir, e))?;
+    changed.into_iter().try_for_each(sync_dir)
+}
+
+/// The folders that get a new entry when `dir` is made with all above it; the topmost is last.
+fn parents_of_missing(dir: &Path) -> Vec<&Path> {
+    dir.ancestors().take_while(|d| !d.exists()).filter_map(Path::parent).collect()
 }
 
 /// Makes the entries of a folder durable.

@@ -301,6 +301,13 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// A folder inside of a dataset that shall be added to is a link.
+    #[error("the folder is a link, which a commit would not follow: put the folder itself here: {}", path.display())]
+    LinkedFolder {
+        /// The link.
+        path: PathBuf,
+    },
+
     /// Another writer is at work on this dataset.
     #[error("another program writes this dataset{holder}: wait for it or stop it: {}", path.display())]
     Locked {

@@ -8,6 +8,8 @@ use crate::stats::{FeatureSummary, QUANTILES, SummaryShape};
 /// Number of colour channels, and of values that a channel can take.
 const CHANNELS: usize = 3;
 const LEVELS: usize = 256;
+/// Most pictures that a stored record may claim: a thousand years at 30 Hz.
+const MAX_FRAMES: u64 = 1 << 40;
 
 /// LeRobot's rule: pictures whose larger side reaches this many pixels are sampled ...
 const SAMPLE_FROM: u32 = 300;
@@ -87,12 +89,12 @@ impl ImageStats {
         self.frames += 1;
     }
 
-    /// Takes all pictures of `other`.
+    /// Takes all pictures of `other`. Counts that no recording reaches stay at the largest number.
     pub fn merge(&mut self, other: &Self) {
-        self.frames += other.frames;
+        self.frames = self.frames.saturating_add(other.frames);
         for (mine, theirs) in self.histograms.iter_mut().zip(other.histograms.iter()) {
             for (a, b) in mine.iter_mut().zip(theirs) {
-                *a += b;
+                *a = a.saturating_add(*b);
             }
         }
     }
@@ -123,7 +125,7 @@ struct Channel<'a> {
 
 impl<'a> Channel<'a> {
     fn new(histogram: &'a [u64; LEVELS]) -> Self {
-        Self { histogram, pixels: histogram.iter().sum() }
+        Self { histogram, pixels: histogram.iter().fold(0, |sum, n| sum.saturating_add(*n)) }
     }
 
     /// Sum over pixels of value to the power of `power`, exact.
@@ -141,15 +143,15 @@ impl<'a> Channel<'a> {
             return 0.0;
         }
         let (n, sum) = (u128::from(self.pixels), self.power_sum(1));
-        let spread = (n * self.power_sum(2)).saturating_sub(sum * sum);
+        let spread = n.saturating_mul(self.power_sum(2)).saturating_sub(sum.saturating_mul(sum));
         (spread as f64).sqrt() / self.pixels as f64
     }
 
     /// The value at this rank, 0 the smallest.
     fn at(&self, rank: u64) -> f64 {
-        let mut seen = 0;
+        let mut seen = 0_u64;
         for (level, n) in (0u32..).zip(self.histogram) {
-            seen += n;
+            seen = seen.saturating_add(*n);
             if seen > rank {
                 return f64::from(level);
             }
@@ -191,11 +193,14 @@ impl TryFrom<Stored> for ImageStats {
             if theirs.len() != LEVELS {
                 return Err(format!("a histogram of {} bins, expected {LEVELS}", theirs.len()));
             }
-            // The sum of all pixels has to stay far from overflow, merges included.
+            // No recording comes near: figures of one that does would be of saturated counts.
             if theirs.iter().any(|n| *n > u64::from(u32::MAX) * 4096) {
                 return Err("a histogram count beyond 2^44".to_owned());
             }
             mine.copy_from_slice(theirs);
+        }
+        if stored.frames > MAX_FRAMES {
+            return Err(format!("{} frames, at most {MAX_FRAMES} are accepted", stored.frames));
         }
         out.frames = stored.frames;
         Ok(out)
@@ -260,10 +265,24 @@ mod tests {
                 serde_json::json!({"frames": 1, "histograms": [vec![0; 256], vec![0; 256], vec![0; 255]]}),
             ),
             ("too many", serde_json::json!({"frames": 1, "histograms": vec![vec![u64::MAX; 256]; 3]})),
+            ("frames", serde_json::json!({"frames": MAX_FRAMES + 1, "histograms": vec![vec![0; 256]; 3]})),
         ] {
             assert!(serde_json::from_value::<ImageStats>(broken).is_err(), "{what}");
         }
         assert_eq!(serde_json::from_value::<ImageStats>(good).unwrap(), ImageStats::new());
+    }
+
+    #[test]
+    fn merging_hostile_records_saturates() {
+        let stored = serde_json::json!({"frames": MAX_FRAMES, "histograms": vec![vec![1_u64 << 43; 256]; 3]});
+        let mut all = serde_json::from_value::<ImageStats>(stored).unwrap();
+        // As 2^50 such records.
+        for _ in 0..50 {
+            let same = all.clone();
+            all.merge(&same);
+        }
+        assert_eq!(all.frames(), u64::MAX);
+        assert!(all.summary().mean.iter().chain(&all.summary().std).all(|v| v.is_finite()));
     }
 
     proptest! {

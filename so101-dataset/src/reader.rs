@@ -28,7 +28,7 @@ pub use tasks::TASKS_PATH;
 
 use crate::error::{Error, Result};
 use crate::features::Feature;
-use crate::info::{INFO_PATH, Info};
+use crate::info::{INFO_PATH, Info, MAX_INFO_BYTES};
 use crate::sidecar::{SIDECAR_DIR, Sidecar};
 use table::no_such_feature;
 use tasks::TaskTable;
@@ -71,10 +71,10 @@ impl Dataset {
         crate::commit::settle(root)?;
         let mut tries = 0;
         loop {
-            let header = std::fs::read(root.join(INFO_PATH)).ok();
+            let header = header_bytes(root);
             match Self::open_once(root) {
                 // A writer gave the folder its next generation meanwhile; what was read belongs to two of them.
-                Err(_) if tries < MAX_TRIES && std::fs::read(root.join(INFO_PATH)).ok() != header => {
+                Err(_) if tries < MAX_TRIES && header_bytes(root) != header => {
                     tries += 1;
                 }
                 other => return other,
@@ -279,6 +279,11 @@ impl Dataset {
         same("the end of the last episode", at, "total_frames", info.total_frames)?;
         self.data.iter().try_for_each(|f| data::check_columns(&f.file, &info.features))
     }
+}
+
+/// The bytes of info.json, by which two generations are told apart.
+fn header_bytes(root: &Path) -> Option<Vec<u8>> {
+    files::read_capped(&root.join(INFO_PATH), "an info.json", MAX_INFO_BYTES).ok()
 }
 
 /// Video files that the episodes name and that are not there, each once.

@@ -170,7 +170,7 @@ impl DatasetWriter {
     ///
     /// # Errors
     /// [`Error::SpecMismatch`] with the differences; [`Error::SidecarMissing`] for a dataset of another program;
-    /// [`Error::NotADataset`]; what [`Dataset::open`](crate::Dataset::open) finds wrong with it;
+    /// [`Error::LinkedFolder`]; [`Error::NotADataset`]; what [`Dataset::open`](crate::Dataset::open) finds wrong with it;
     /// [`Error::MissingFile`] for an absent video; [`Error::Locked`], [`Error::Spec`], [`Error::Io`], [`Error::DiskFull`].
     pub fn resume(path: impl AsRef<Path>, spec: DatasetSpec, options: WriterOptions) -> Result<Self> {
         let (place, lock) = Self::claim(path.as_ref(), &spec)?;
@@ -184,8 +184,7 @@ impl DatasetWriter {
         spec.validate()?;
         Tracks::check_available(&spec.cameras)?;
         let place = Place::new(path)?;
-        let parent = place.parent();
-        std::fs::create_dir_all(parent).map_err(|e| Error::write("create the folder", parent, e))?;
+        commit::make_dirs(place.parent())?;
         let lock = Lock::take(&place)?;
         commit::recover(&place, &lock)?;
         Ok((place, lock))
@@ -267,12 +266,8 @@ impl DatasetWriter {
     /// the next calls. [`Error::DiskFull`], [`Error::FrameCountMismatch`], [`Error::Encode`], [`Error::Io`],
     /// [`Error::WriterGone`].
     pub fn drain_saved(&mut self) -> Result<Vec<SavedEpisode>> {
-        while let Ok(result) = self.results.try_recv() {
-            self.note(result);
-        }
-        if self.outstanding > 0 && self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
-            self.give_up_waiting();
-        }
+        let finished = |w: &Self| w.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        self.note_results(finished);
         self.take_seen()
     }
 
@@ -323,13 +318,22 @@ impl DatasetWriter {
         Ok(FinishReport { path: self.place.root(), episodes: self.episodes, frames: self.frames, saved })
     }
 
-    /// As [`finish`](Self::finish), under the name for an interrupted session: the open episode is thrown away, those
-    /// handed over are kept.
-    ///
-    /// # Errors
-    /// As [`finish`](Self::finish).
-    pub fn abandon(self) -> Result<FinishReport> {
-        self.finish()
+    /// Notes the results that are there; `finished` says whether the committer has ended.
+    fn note_results(&mut self, finished: impl FnOnce(&Self) -> bool) {
+        self.note_waiting();
+        if self.outstanding > 0 && finished(self) {
+            // It may have answered between the two looks.
+            self.note_waiting();
+            if self.outstanding > 0 {
+                self.give_up_waiting();
+            }
+        }
+    }
+
+    fn note_waiting(&mut self) {
+        while let Ok(result) = self.results.try_recv() {
+            self.note(result);
+        }
     }
 
     fn note(&mut self, result: Result<SavedEpisode>) {
@@ -439,5 +443,37 @@ impl EpisodeSink for DatasetWriter {
 impl Drop for DatasetWriter {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_result_of_a_committer_that_has_just_ended_is_not_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, spec) = (dir.path().join("set"), DatasetSpec::so101(30, Vec::new()));
+        let mut writer = DatasetWriter::create(path, spec, WriterOptions::default()).unwrap();
+        let (report, results) = channel();
+        writer.results = results;
+        writer.outstanding = 1;
+        let saved = SavedEpisode {
+            episode: 0,
+            frames: 3,
+            success: None,
+            repeated: 0,
+            encode_cpu: Duration::ZERO,
+            commit_time: Duration::ZERO,
+        };
+        // It answers and ends after the first look for results.
+        let last = saved.clone();
+        writer.note_results(move |_| report.send(Ok(last)).is_ok());
+        assert_eq!(writer.take_seen().unwrap(), [saved]);
+        assert_eq!(writer.episodes(), 1);
+        // And one that ends without an answer is told.
+        writer.outstanding = 1;
+        writer.note_results(|_| true);
+        assert!(matches!(writer.take_seen(), Err(Error::WriterGone { .. })));
     }
 }

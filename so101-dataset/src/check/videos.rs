@@ -126,7 +126,7 @@ impl VideoFile<'_> {
             return None;
         }
         self.findings.figures().video_files += 1;
-        match crate::reader::files::open_regular(path).and_then(|_| Mp4Index::read(path)) {
+        match Mp4Index::read(path) {
             Ok(index) => {
                 self.findings.figures().pictures += index.samples.len() as u64;
                 Some(index)

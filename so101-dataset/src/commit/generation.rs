@@ -52,6 +52,7 @@ pub(crate) fn commit(place: &Place, base: Base, change: &Change) -> Result<Commi
     static COMMITS: AtomicU64 = AtomicU64::new(0);
     let number = COMMITS.fetch_add(1, Ordering::Relaxed) + 1;
     let root = place.root();
+    journal::clear(place)?;
     let next = TemporaryDir::create(place, "gen-")?;
     let mut build = Build { new: next.path().to_owned(), files: Vec::new(), dirs: BTreeSet::new() };
     build.dirs.insert(PathBuf::new());
@@ -129,11 +130,13 @@ impl Build {
             if kind.is_dir() {
                 self.make_dir(&path)?;
                 self.link(root, &path, leave)?;
+            } else if leave.contains(path.as_path()) {
+                // The change brings its own.
             } else if kind.is_symlink() {
                 // Both generations have the same parent, so a relative target stays right.
                 let linked = std::fs::read_link(&from).and_then(|t| std::os::unix::fs::symlink(t, &to));
                 linked.map_err(|e| Error::write("link", &to, e))?;
-            } else if kind.is_file() && !leave.contains(path.as_path()) {
+            } else if kind.is_file() {
                 self.link_file(&from, &to)?;
             }
         }
@@ -141,11 +144,11 @@ impl Build {
     }
 
     fn link_file(&mut self, from: &Path, to: &Path) -> Result<()> {
-        use std::io::ErrorKind::{PermissionDenied, TooManyLinks, Unsupported};
+        use std::io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
         match std::fs::hard_link(from, to) {
             Ok(()) => Ok(()),
-            // A file system without hard links: slow, but right.
-            Err(e) if matches!(e.kind(), PermissionDenied | TooManyLinks | Unsupported) => {
+            // A file system without hard links, or a file from another one: slow, but right.
+            Err(e) if matches!(e.kind(), CrossesDevices | PermissionDenied | TooManyLinks | Unsupported) => {
                 std::fs::copy(from, to).map_err(|e| Error::write("copy", to, e))?;
                 let file = File::open(to).map_err(|e| Error::io("open", to, e))?;
                 self.files.push((file, to.to_owned()));
@@ -184,6 +187,25 @@ impl Build {
     }
 }
 
+/// Refuses a dataset with a link to a folder inside: a commit would neither follow it nor put files into it.
+///
+/// # Errors
+/// [`Error::LinkedFolder`], [`Error::Io`].
+pub(crate) fn refuse_linked_folders(dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(dir).map_err(|e| Error::io("list", dir, e))? {
+        let entry = entry.map_err(|e| Error::io("list", dir, e))?;
+        let path = entry.path();
+        let kind = entry.file_type().map_err(|e| Error::io("read", &path, e))?;
+        if kind.is_symlink() && path.is_dir() {
+            return Err(Error::LinkedFolder { path });
+        }
+        if kind.is_dir() {
+            refuse_linked_folders(&path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Creates a file that does not exist and fills it.
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<File> {
     let mut file = File::create_new(path).map_err(|e| Error::write("create", path, e))?;
@@ -210,4 +232,31 @@ fn in_parallel<T: Sync>(items: &[T], work: &(impl Fn(&T) -> Result<()> + Sync)) 
         worker();
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_file_system_is_copied_where_it_cannot_be_linked() {
+        let here = tempfile::tempdir().unwrap();
+        let device = |p: &Path| std::fs::metadata(p).unwrap().dev();
+        let Ok(there) = tempfile::tempdir_in("/dev/shm") else {
+            println!("skipped: no /dev/shm");
+            return;
+        };
+        if device(here.path()) == device(there.path()) {
+            println!("skipped: /dev/shm is the file system of temporary files");
+            return;
+        }
+        let (from, to) = (there.path().join("a"), here.path().join("a"));
+        std::fs::write(&from, "rows").unwrap();
+        let mut build = Build { new: here.path().into(), files: Vec::new(), dirs: BTreeSet::new() };
+        build.link_file(&from, &to).unwrap();
+        assert_eq!(std::fs::read(&to).unwrap(), b"rows");
+        assert_eq!(build.files.len(), 1, "a copy has to be made durable");
+    }
 }

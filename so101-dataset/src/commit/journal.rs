@@ -48,6 +48,8 @@ pub(super) fn swap(place: &Place, next: &TemporaryDir, commit: u64) -> Result<Te
         }
         return Err(e);
     }
+    // The swap is done, and the next commit or the next to open the set tries again.
+    remove(place).unwrap_or_else(|error| tracing::warn!(%error, "cannot remove the journal yet"));
     Ok(old)
 }
 
@@ -75,7 +77,7 @@ fn undo(place: &Place, old: &TemporaryDir) -> Result<()> {
     std::fs::remove_file(&path).map_err(|e| Error::write("remove", &path, e))
 }
 
-/// Does what the journal says, as far as it is not done, and removes it.
+/// Does what the journal says, as far as it is not done.
 fn follow(place: &Place, journal: &Journal, commit: Option<u64>) -> Result<()> {
     let (root, next, previous) = (place.root(), place.beside(&journal.next), place.beside(&journal.previous));
     if next.exists() {
@@ -87,21 +89,50 @@ fn follow(place: &Place, journal: &Journal, commit: Option<u64>) -> Result<()> {
         }
         rename_new(&next, &root)?;
     }
-    // The swap is done. What fails from here on is done by the next to open the set.
-    let path = place.beside("journal");
-    let tidy = sync_dir(place.parent())
-        .and_then(|()| std::fs::remove_file(&path).map_err(|e| Error::write("remove", &path, e)));
-    if let Err(error) = tidy {
-        tracing::warn!(%error, "cannot remove the journal yet");
-    }
     Ok(())
 }
 
-/// Follows the journal that a killed run left, if there is one. The lock must be held.
+/// Removes a journal that has been followed: the swap is durable before, and the removal after.
+fn remove(place: &Place) -> Result<()> {
+    let path = place.beside("journal");
+    sync_dir(place.parent())?;
+    std::fs::remove_file(&path).map_err(|e| Error::write("remove", &path, e))?;
+    sync_dir(place.parent())
+}
+
+/// Follows the journal that a killed run left, if there is one, and removes it. The lock must be held.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Json`], [`Error::Key`]; the journal is there then, and no generation may be built, since its
+/// folder could have the name that the journal installs.
 pub(super) fn roll_forward(place: &Place) -> Result<()> {
+    match read(place)? {
+        Some(journal) => follow(place, &journal, None).and_then(|()| remove(place)),
+        None => Ok(()),
+    }
+}
+
+/// Removes the journal of the last commit, where that could not be done then: first step of every commit.
+///
+/// # Errors
+/// As [`roll_forward`]. Also [`Error::Io`] when the journal's generation waits still: the state of this writer is not
+/// that of the dataset any more, so the dataset has to be opened again.
+pub(super) fn clear(place: &Place) -> Result<()> {
+    match read(place)? {
+        Some(journal) if place.beside(&journal.next).exists() => {
+            let source = std::io::Error::other("a commit stopped half way: open the dataset with --resume");
+            Err(Error::io("add to the dataset", place.root(), source))
+        }
+        Some(_) => remove(place),
+        None => Ok(()),
+    }
+}
+
+/// The journal, if there is one.
+fn read(place: &Place) -> Result<Option<Journal>> {
     let path = place.beside("journal");
     if !path.exists() {
-        return Ok(());
+        return Ok(None);
     }
     let bytes = read_capped(&path, "a journal", MAX_JOURNAL_BYTES)?;
     let journal: Journal = serde_json::from_slice(&bytes).map_err(|e| Error::json(&e, &path))?;
@@ -110,21 +141,28 @@ pub(super) fn roll_forward(place: &Place) -> Result<()> {
             return Err(Error::key(key, format!("is {suffix:?}, which is no generation"), &path));
         }
     }
-    follow(place, &journal, None)
+    Ok(Some(journal))
 }
 
 /// Rolls the journal forward if a killed run left one: what every open of the dataset does first. Costs one look for
 /// a file where there is none.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Json`] when there is a journal that cannot be followed.
+/// [`Error::Io`], [`Error::Json`] and [`Error::Key`] when there is a journal that cannot be followed.
 pub(crate) fn settle(path: &Path) -> Result<()> {
     let Ok(place) = Place::new(path) else { return Ok(()) };
     let journal = place.beside("journal");
     let started = Instant::now();
     while journal.exists() {
         match Lock::take(&place) {
-            Ok(_lock) => return roll_forward(&place),
+            Ok(_lock) => {
+                let Some(found) = read(&place)? else { return Ok(()) };
+                follow(&place, &found, None)?;
+                // The set can be read all the same.
+                remove(&place)
+                    .unwrap_or_else(|error| tracing::warn!(%error, "cannot remove the journal yet"));
+                return Ok(());
+            }
             // A living writer does it itself.
             Err(Error::Locked { .. }) if started.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(1));

@@ -1,6 +1,8 @@
 //! Temporary folders beside a dataset that a later run can tell to be ours.
 
 use std::cell::Cell;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::place::Place;
@@ -51,7 +53,9 @@ impl TemporaryDir {
     /// Marks `.NAME.SUFFIX` as ours; the folder itself comes by a rename.
     pub(super) fn mark(place: &Place, suffix: &str) -> Result<Self> {
         let (path, mark) = (place.beside(suffix), place.beside(&format!("{suffix}.mark")));
-        std::fs::write(&mark, MARK).map_err(|e| {
+        // Durable before its folder is made: after a loss of power nobody could tell whose that is.
+        let written = File::create(&mark).and_then(|mut f| f.write_all(MARK).and_then(|()| f.sync_all()));
+        written.map_err(|e| {
             // A mark that is cut off marks nothing.
             let _ = std::fs::remove_file(&mark);
             Error::write("create", &mark, e)

@@ -208,3 +208,67 @@ fn the_last_state_survives_even_without_journal_and_name() {
     assert_eq!(tree(&place.root()).len(), 2);
     assert_eq!(names(dir.path()), ["set"]);
 }
+
+#[test]
+fn a_journal_that_outlived_its_commit_is_gone_before_the_next_generation_takes_a_name() {
+    for (next_waits, commits) in [(false, true), (true, false)] {
+        let (dir, place) = set();
+        let before = tree(&place.root());
+        let text = r#"{"next":"gen-1","previous":"old-1"}"#;
+        std::fs::write(place.beside("journal"), text).unwrap();
+        if next_waits {
+            std::fs::create_dir(place.beside("gen-1")).unwrap();
+        }
+        let result = commit(&place, Base::Present, &write("meta/info", "2"));
+        assert_eq!(result.is_ok(), commits, "{result:?}");
+        if commits {
+            assert_eq!(names(dir.path()), ["set"]);
+        } else {
+            // Another generation than the one that this writer knows: nothing is touched.
+            assert!(result.unwrap_err().to_string().contains("--resume"));
+            assert_eq!(tree(&place.root()), before);
+            assert_eq!(names(dir.path()), [".set.gen-1", ".set.journal", "set"]);
+        }
+    }
+}
+
+#[test]
+fn a_commit_does_not_begin_beside_a_journal_that_cannot_be_read() {
+    let (dir, place) = set();
+    std::fs::write(place.beside("journal"), "{").unwrap();
+    let refused = commit(&place, Base::Present, &write("meta/info", "2"));
+    assert!(matches!(refused, Err(Error::Json { .. })), "{refused:?}");
+    assert_eq!(names(dir.path()), [".set.journal", "set"]);
+}
+
+#[test]
+fn a_replaced_file_that_is_a_link_gives_way_to_the_new_one() {
+    let (dir, place) = set();
+    let (info, blob) = (place.root().join("meta/info"), dir.path().join("blob"));
+    std::fs::rename(&info, &blob).unwrap();
+    std::os::unix::fs::symlink("../../blob", &info).unwrap();
+    commit(&place, Base::Present, &write("meta/info", "2")).unwrap();
+    assert!(!info.is_symlink());
+    assert_eq!((std::fs::read(&info).unwrap(), std::fs::read(&blob).unwrap()), (b"2".into(), b"1".into()));
+}
+
+#[test]
+fn a_link_to_a_folder_inside_of_a_set_is_refused_and_one_to_a_file_is_not() {
+    let (dir, place) = set();
+    std::os::unix::fs::symlink("info", place.root().join("meta/file-link")).unwrap();
+    assert!(refuse_linked_folders(&place.root()).is_ok());
+    let link = place.root().join("data/b");
+    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+    let refused = refuse_linked_folders(&place.root());
+    assert!(matches!(&refused, Err(Error::LinkedFolder { path }) if *path == link), "{refused:?}");
+}
+
+#[test]
+fn the_parents_of_all_folders_that_are_made_are_synced() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path();
+    let deep = base.join("a/b/c");
+    assert_eq!(parents_of_missing(&deep), [&base.join("a/b"), &base.join("a"), base]);
+    make_dirs(&deep).unwrap();
+    assert!(deep.is_dir() && parents_of_missing(&deep).is_empty());
+}

@@ -1,17 +1,17 @@
 //! Where the pictures of an mp4 lie and when they are shown.
 //!
 //! Nothing is trusted: a table is read only when its entries fit the box that holds it, the number of samples is
-//! bounded by the size of the file, and every sample has to lie inside of it. So a hostile file costs at most some
-//! ten times its own size in memory.
+//! bounded by the size of the file, and every sample has to lie inside of it. So a hostile file costs at most about 32
+//! times its own size in memory: one [`Sample`] for each byte, when all samples have one.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use so101_hal::FrameSize;
 
 use super::SampleKind;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::reader::files::open_regular;
 
 mod boxes;
 
@@ -84,11 +84,9 @@ impl Mp4Index {
     /// Reads the index of a file; the pictures themselves are not touched.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Mp4`] with the box that is missing, cut off or damaged.
+    /// [`Error::Io`](crate::Error::Io), also for what is no regular file; [`Error::Mp4`](crate::Error::Mp4) with the box that is missing, cut off or damaged.
     pub fn read(path: &Path) -> Result<Self> {
-        let failed = |source| Error::io("read the video", path, source);
-        let mut file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
+        let (mut file, length) = open_regular(path)?;
         read_from(&mut file, length).map_err(|e| e.with_path(path))
     }
 

@@ -15,11 +15,18 @@ use parquet::file::serialized_reader::SerializedPageReader;
 /// Widest dictionary index.
 const MAX_INDEX_BITS: u8 = 32;
 
-/// Checks one column of one row group.
+/// Bytes that the values of a column decode to; 0 where they are of free length.
+pub(super) fn fixed_bytes(chunk: &ColumnChunkMetaData) -> u64 {
+    let values = u64::try_from(chunk.num_values()).unwrap_or(0);
+    let kind = Kind::of(chunk.column_type(), chunk.column_descr().type_length());
+    values.saturating_mul(kind.map_or(0, Kind::bytes_a_value))
+}
+
+/// Checks one column of one row group; returns at most how many bytes it decodes to.
 ///
 /// # Errors
 /// What is wrong, without the column's name.
-pub(super) fn check_column(file: &Arc<File>, chunk: &ColumnChunkMetaData, rows: u64) -> Result<(), String> {
+pub(super) fn check_column(file: &Arc<File>, chunk: &ColumnChunkMetaData, rows: u64) -> Result<u64, String> {
     let total_rows = usize::try_from(rows).map_err(|e| e.to_string())?;
     let mut pages =
         SerializedPageReader::new(file.clone(), chunk, total_rows, None).map_err(|e| e.to_string())?;
@@ -29,13 +36,16 @@ pub(super) fn check_column(file: &Arc<File>, chunk: &ColumnChunkMetaData, rows: 
         max_rep: u32::try_from(descriptor.max_rep_level()).unwrap_or(0),
         max_def: u32::try_from(descriptor.max_def_level()).unwrap_or(0),
         dictionary: None,
+        longest: 0,
+        declared: u64::try_from(chunk.num_values()).unwrap_or(0),
         values: 0,
         rows: 0,
+        bytes: fixed_bytes(chunk),
     };
     while let Some(page) = pages.get_next_page().map_err(|e| e.to_string())? {
         column.check_page(&page)?;
     }
-    if column.values != u64::try_from(chunk.num_values()).unwrap_or(0) || column.rows != rows {
+    if column.values != column.declared || column.rows != rows {
         return Err(format!(
             "{} values in {} rows where the footer says {} in {rows}",
             column.values,
@@ -43,7 +53,7 @@ pub(super) fn check_column(file: &Arc<File>, chunk: &ColumnChunkMetaData, rows: 
             chunk.num_values()
         ));
     }
-    Ok(())
+    Ok(column.bytes)
 }
 
 /// How plain values lie in a page.
@@ -69,22 +79,32 @@ impl Kind {
         })
     }
 
-    fn check_plain(self, bytes: &[u8], count: u64) -> Result<(), String> {
+    /// Of a decoded value; 0 where each has its own length.
+    fn bytes_a_value(self) -> u64 {
+        match self {
+            Self::Bits => 1,
+            Self::Fixed(size) => size as u64,
+            Self::Sized => 0,
+        }
+    }
+
+    /// Returns the length of the longest value, 0 where all are alike.
+    fn check_plain(self, bytes: &[u8], count: u64) -> Result<u64, String> {
         let needed = match self {
             Self::Bits => count.div_ceil(8),
             Self::Fixed(size) => count.saturating_mul(size as u64),
             Self::Sized => {
-                let mut rest = bytes;
+                let (mut rest, mut longest) = (bytes, 0);
                 for _ in 0..count {
-                    take_sized(&mut rest)?;
+                    longest = longest.max(take_sized(&mut rest)?.len() as u64);
                 }
-                return Ok(());
+                return Ok(longest);
             }
         };
         if needed > bytes.len() as u64 {
             return Err(format!("{count} values take {needed} bytes, a page has {}", bytes.len()));
         }
-        Ok(())
+        Ok(0)
     }
 }
 
@@ -95,8 +115,14 @@ struct Column {
     max_def: u32,
     /// Values in the dictionary.
     dictionary: Option<u32>,
+    /// Bytes of the longest value in the dictionary.
+    longest: u64,
+    /// Values that the footer declares.
+    declared: u64,
     values: u64,
     rows: u64,
+    /// Bytes that all decode to, at most.
+    bytes: u64,
 }
 
 impl Column {
@@ -107,7 +133,8 @@ impl Column {
                     return Err(format!("a dictionary in the encoding {encoding}"));
                 }
                 self.dictionary = Some(*num_values);
-                self.kind.check_plain(buf, u64::from(*num_values))
+                self.longest = self.kind.check_plain(buf, u64::from(*num_values))?;
+                Ok(())
             }
             Page::DataPage { buf, num_values, encoding, def_level_encoding, rep_level_encoding, .. } => {
                 let mut rest: &[u8] = buf;
@@ -148,6 +175,10 @@ impl Column {
         values: u64,
         encoding: Encoding,
     ) -> Result<(), String> {
+        self.values += values;
+        if self.values > self.declared {
+            return Err(format!("more than the {} values of the footer", self.declared));
+        }
         let walk_levels = |bytes: Option<&[u8]>, max: u32, wanted: u32| match bytes {
             None => Ok(values),
             Some(bytes) => {
@@ -156,13 +187,17 @@ impl Column {
             }
         };
         self.rows += walk_levels(rep, self.max_rep, 0)?;
-        self.values += values;
         let present = walk_levels(def, self.max_def, self.max_def)?;
         if present == 0 {
             return Ok(());
         }
         match encoding {
-            Encoding::PLAIN => self.kind.check_plain(data, present),
+            Encoding::PLAIN => {
+                if matches!(self.kind, Kind::Sized) {
+                    self.bytes = self.bytes.saturating_add(data.len() as u64);
+                }
+                self.kind.check_plain(data, present).map(drop)
+            }
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
                 let dictionary =
                     self.dictionary.ok_or("a page that needs a dictionary, and there is none")?;
@@ -170,6 +205,7 @@ impl Column {
                 if *bits > MAX_INDEX_BITS {
                     return Err(format!("dictionary indices of {bits} bits"));
                 }
+                self.bytes = self.bytes.saturating_add(present.saturating_mul(self.longest));
                 walk(indices, u32::from(*bits), present, dictionary, 0).map(drop)
             }
             Encoding::RLE => {
@@ -293,7 +329,7 @@ mod tests {
     #[test]
     fn plain_texts_must_lie_inside_of_their_page() {
         let text = [2, 0, 0, 0, b'a', b'b', 9, 0, 0, 0];
-        assert!(Kind::Sized.check_plain(&text, 1).is_ok());
+        assert_eq!(Kind::Sized.check_plain(&text, 1), Ok(2));
         assert!(Kind::Sized.check_plain(&text, 2).is_err());
         assert!(Kind::Bits.check_plain(&[0], 8).is_ok());
         assert!(Kind::Bits.check_plain(&[0], 9).is_err());

@@ -1,6 +1,6 @@
 //! One parquet file, opened with its footer checked before anything trusts it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -20,21 +20,28 @@ use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 4] = b"PAR1";
 const MAX_FOOTER_BYTES: u64 = 256 << 20;
-/// Rows of one file: 9 years at 30 Hz.
-const MAX_ROWS: u64 = 1 << 33;
+/// Rows of one file: 100 days at 30 Hz.
+const MAX_ROWS: u64 = 1 << 28;
 /// Rows decoded at a time.
 const BATCH_ROWS: u64 = 8192;
 /// A column of one row group may not grow by more than this when it is decompressed: a bound on memory.
 const MAX_CHUNK_BYTES: i64 = 4 << 30;
+/// What one read may decode to, for each byte of the file. A run of one value takes a few bytes however long it is, but
+/// the index and the time of each row do not: LeRobot's rows take 3 bytes at the very least, and decode to 136.
+const MAX_GROWTH: u64 = 256;
+/// What one read may decode to, however short the file is.
+const FREE_BYTES: u64 = 256 << 20;
 
 /// A parquet file whose footer has been read. It holds no open file.
 #[derive(Clone, Debug)]
 pub(crate) struct ParquetFile {
     path: PathBuf,
     rows: u64,
+    /// Length of the file.
+    len: u64,
     metadata: ArrowReaderMetadata,
-    /// Row group and leaf column of the pages that [`pages::check_column`] has passed.
-    checked: Arc<Mutex<BTreeSet<(usize, usize)>>>,
+    /// By row group and leaf column that [`pages::check_column`] has passed: the bytes that it decodes to.
+    checked: Arc<Mutex<BTreeMap<(usize, usize), u64>>>,
 }
 
 impl ParquetFile {
@@ -50,7 +57,7 @@ impl ParquetFile {
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(|e| Error::parquet(e, path))?;
         let rows = check_metadata(&metadata, len - footer - 8).map_err(|e| Error::parquet(e, path))?;
-        Ok(Self { path: path.into(), rows, metadata, checked: Arc::default() })
+        Ok(Self { path: path.into(), rows, len, metadata, checked: Arc::default() })
     }
 
     /// Where it lies.
@@ -115,7 +122,14 @@ impl ParquetFile {
             .with_batch_size(select(wanted.min(BATCH_ROWS))?)
             .build()
             .map_err(|e| fail(&e))?;
-        let batches = reader.collect::<Result<Vec<_>, _>>().map_err(|e| fail(&e))?;
+        let (mut batches, mut bytes) = (Vec::new(), 0_u64);
+        for batch in reader {
+            let batch = batch.map_err(|e| fail(&e))?;
+            // Again, since some encodings of texts tell their length only when they are decoded.
+            bytes = bytes.saturating_add(batch.get_array_memory_size() as u64);
+            self.check_growth(bytes).map_err(|problem| fail(&problem))?;
+            batches.push(batch);
+        }
         let got: u64 = batches.iter().map(|b| b.num_rows() as u64).sum();
         if got != wanted {
             return Err(fail(&format_args!("{got} rows where the footer says {wanted}")));
@@ -123,33 +137,51 @@ impl ParquetFile {
         Ok(batches)
     }
 
-    /// Checks the pages of these columns, those that were not checked before.
+    /// Refuses a read of this many bytes when no honest file of this length holds so much.
+    fn check_growth(&self, bytes: u64) -> Result<(), String> {
+        if bytes > self.len.saturating_mul(MAX_GROWTH).saturating_add(FREE_BYTES) {
+            return Err(format!("its {} bytes decode to {bytes} or more", self.len));
+        }
+        Ok(())
+    }
+
+    /// Checks the pages of these columns, those that were not checked before, and what all decode to.
     fn check_pages(&self, groups: &[usize], roots: &[usize]) -> Result<(), String> {
         let schema = self.metadata.parquet_schema();
         let leaves: Vec<usize> = (0..schema.num_columns())
             .filter(|leaf| roots.contains(&schema.get_column_root_idx(*leaf)))
             .collect();
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut file = None;
+        let (mut file, mut bytes) = (None, 0_u64);
         for (number, group) in self.metadata.metadata().row_groups().iter().enumerate() {
             if !groups.contains(&number) {
                 continue;
             }
             let rows = u64::try_from(group.num_rows()).unwrap_or(0);
             for (leaf, chunk) in group.columns().iter().enumerate() {
-                if !leaves.contains(&leaf) || checked.contains(&(number, leaf)) {
+                if !leaves.contains(&leaf) {
+                    continue;
+                }
+                if let Some(known) = checked.get(&(number, leaf)) {
+                    bytes = bytes.saturating_add(*known);
                     continue;
                 }
                 let file = match &file {
                     Some(file) => file,
                     None => file.insert(Arc::new(File::open(&self.path).map_err(|e| e.to_string())?)),
                 };
-                pages::check_column(file, chunk, rows)
-                    .map_err(|problem| format!("column {}: {problem}", chunk.column_path().string()))?;
-                checked.insert((number, leaf));
+                let in_column =
+                    |problem: String| format!("column {}: {problem}", chunk.column_path().string());
+                // By the footer, before any page is decompressed, and then by the pages.
+                let declared = pages::fixed_bytes(chunk).max(chunk.uncompressed_size().unsigned_abs());
+                self.check_growth(bytes.saturating_add(declared)).map_err(in_column)?;
+                let decoded = pages::check_column(file, chunk, rows).map_err(in_column)?;
+                bytes = bytes.saturating_add(decoded);
+                self.check_growth(bytes).map_err(in_column)?;
+                checked.insert((number, leaf), decoded);
             }
         }
-        Ok(())
+        self.check_growth(bytes)
     }
 
     /// The row groups that hold these rows, and how many rows of the first to skip.
@@ -245,4 +277,44 @@ fn check_chunk(chunk: &ColumnChunkMetaData, rows: i64, data_end: u64) -> Result<
         return Err(format!("{values} values for {rows} rows"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Int64Array, StringArray};
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+    use super::*;
+
+    /// The same rows over and over in one row group, which are a few bytes in a dictionary and runs.
+    fn read_repeated(rows: ArrayRef, times: u64) -> Result<Vec<RecordBatch>> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.parquet");
+        let properties = WriterProperties::builder()
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_data_page_row_count_limit(usize::MAX)
+            .set_max_row_group_row_count(None)
+            .build();
+        let batch = RecordBatch::try_from_iter([("a", rows)]).unwrap();
+        let file = File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+        (0..times).for_each(|_| writer.write(&batch).unwrap());
+        writer.close().unwrap();
+        let file = ParquetFile::open(&path)?;
+        file.read(&["a"], 0..file.rows())
+    }
+
+    #[test]
+    fn long_runs_of_one_value_are_read_up_to_what_honest_files_hold() {
+        let million: ArrayRef = Arc::new(Int64Array::from(vec![7; 1 << 20]));
+        assert_eq!(read_repeated(million.clone(), 2).unwrap().len(), 256);
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1 << 16); 100]));
+        assert_eq!(read_repeated(text.clone(), 1).unwrap().len(), 1);
+        // 288 and 340 MB in some kilobytes.
+        for (rows, times) in [(million, 34), (text, 52)] {
+            let message = read_repeated(rows, times).unwrap_err().to_string();
+            assert!(message.contains("column a: its ") && message.contains("bytes decode to"), "{message}");
+        }
+    }
 }

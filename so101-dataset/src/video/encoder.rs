@@ -84,6 +84,13 @@ impl Encoder {
     }
 }
 
+/// Whether the codec takes pictures of this size, at most 3840x2160 either way up.
+pub(super) const fn is_within_level(size: FrameSize) -> bool {
+    let (width, height) = (size.width, size.height);
+    let (longer, shorter) = if width > height { (width, height) } else { (height, width) };
+    longer <= 3840 && shorter <= 2160
+}
+
 /// Refuses what the library would clip, round or crash on.
 fn check_settings(size: FrameSize, fps: u32, config: &EncoderConfig) -> Result<()> {
     let FrameSize { width, height } = size;
@@ -91,7 +98,7 @@ fn check_settings(size: FrameSize, fps: u32, config: &EncoderConfig) -> Result<(
     if width % 2 != 0 || height % 2 != 0 {
         return Err(Error::VideoSize { size, rule: "width and height must be even" });
     }
-    if width.min(height) < 16 || width.max(height) > 3840 || width.min(height) > 2160 {
+    if width.min(height) < 16 || !is_within_level(size) {
         return Err(Error::VideoSize { size, rule: "it must be 16x16 to 3840x2160" });
     }
     if !(1..=1000).contains(&fps) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use so101_hal::{Frame, FrameSize, Timestamp};
 
 use super::decoder::{AvcRecord, Decoder, planes};
+use super::encoder::is_within_level;
 use crate::error::{Error, Result};
 use crate::mp4::{Mp4Index, Sample};
 
@@ -43,16 +44,17 @@ impl VideoReader {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Mp4`]; [`Error::UnsupportedCodec`] for another codec (AV1, HEVC) and for H.264 other
-    /// than Baseline, which may reorder pictures.
+    /// than Baseline, which may reorder pictures; [`Error::Decode`] for pictures larger than 3840x2160.
     pub fn open(path: &Path) -> Result<Self> {
         let index = Mp4Index::read(path)?;
         let unsupported = |codec| Error::UnsupportedCodec { codec, path: path.into() };
         let record = AvcRecord::of(&index).map_err(unsupported)?;
-        let decoder = Decoder::new(record, index.size).map_err(|problem| Error::Decode {
-            frame: 0,
-            problem,
-            path: path.into(),
-        })?;
+        let failed = |problem| Error::Decode { frame: 0, problem, path: path.into() };
+        // The file's own word, and a picture takes so much memory before any is decoded.
+        if !is_within_level(index.size) {
+            return Err(failed(format!("pictures of {}, at most 3840x2160 are decoded", index.size)));
+        }
+        let decoder = Decoder::new(record, index.size).map_err(failed)?;
         let file = File::open(path).map_err(|e| Error::io("read the video", path, e))?;
         let (sample, decoded, last) = (Vec::new(), None, None);
         Ok(Self { file, path: path.into(), index, decoder, sample, decoded, last, pictures_decoded: 0 })

@@ -155,6 +155,31 @@ fn codecs_and_profiles_of_others_are_refused_by_name() {
 }
 
 #[test]
+fn a_file_that_claims_pictures_larger_than_the_codecs_is_refused_before_any_memory_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mp4");
+    record(&path, FrameSize::new(64, 48), 2, plain);
+    let whole = std::fs::read(&path).unwrap();
+    // Width and height follow the 24 bytes behind the name of the sample entry.
+    let at = whole.windows(4).rposition(|w| w == b"avc1").unwrap() + 4 + 24;
+    assert_eq!(whole[at..at + 4], [0, 64, 0, 48]);
+    for (size, refused) in [
+        ((65535_u16, 65535_u16), true),
+        ((3842, 2160), true),
+        ((2162, 3840), true),
+        ((3840, 2160), false),
+        ((2160, 3840), false),
+    ] {
+        let mut bytes = whole.clone();
+        bytes[at..at + 2].copy_from_slice(&size.0.to_be_bytes());
+        bytes[at + 2..at + 4].copy_from_slice(&size.1.to_be_bytes());
+        std::fs::write(&path, bytes).unwrap();
+        let opened = VideoReader::open(&path);
+        assert_eq!(matches!(opened, Err(Error::Decode { frame: 0, .. })), refused, "{size:?}");
+    }
+}
+
+#[test]
 fn damaged_pictures_are_counted_out_and_the_rest_still_decodes() {
     let size = FrameSize::new(64, 48);
     let folder = tempfile::tempdir().unwrap();

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::episode::{ACTION, JOINT_COUNT, Job, Rows, STATE};
-use crate::commit::{Base, Change};
+use crate::commit::{self, Base, Change};
 use crate::error::{Error, Result};
 use crate::features::{DType, camera_feature};
 use crate::image_stats::ImageStats;
 use crate::info::{INFO_PATH, Info, to_indented_json};
+use crate::mp4::Mp4Index;
+use crate::reader::EpisodeRow;
 use crate::reader::{Dataset, STATS_PATH, TASKS_PATH};
 use crate::sidecar::{
     self, CameraRecord, EPISODES_FILE, EpisodeEntry, EpisodeRecord, RECORDING_FILE, SIDECAR_DIR, Sidecar,
@@ -132,6 +134,7 @@ impl State {
     /// Of the dataset at `root`, which must be whole and match the specification.
     pub(super) fn load(root: &Path, spec: &DatasetSpec) -> Result<Self> {
         let set = Dataset::open(root)?;
+        commit::refuse_linked_folders(root)?;
         let foreign = |episode, lacking| Error::SidecarMissing { episode, lacking, path: root.into() };
         let sidecar = set.sidecar()?.ok_or_else(|| foreign(0, "unit of the joints"))?;
         let diff = spec.diff(set.info(), sidecar.recording());
@@ -151,6 +154,7 @@ impl State {
             state.next_data =
                 state.next_data.max(state.after(FilePosition { chunk: row.data_chunk, file: row.data_file }));
             for video in &row.videos {
+                check_video(&set, row, video)?;
                 let after = state.after(FilePosition { chunk: video.chunk, file: video.file });
                 if let Some((_, next)) = state.next_videos.iter_mut().find(|(key, _)| *key == video.key) {
                     *next = after.max(*next);
@@ -372,3 +376,15 @@ fn sidecar_path(name: &str) -> PathBuf {
 
 /// The width that `Rows` relies on.
 const _: () = assert!(JOINT_COUNT == so101_hal::JOINTS.len());
+
+/// An episode's video has to hold its pictures: nobody wants to find out after another day of recording.
+fn check_video(set: &Dataset, row: &EpisodeRow, video: &crate::reader::VideoSpan) -> Result<()> {
+    let path = set.video_path(row.episode, &video.key)?;
+    let found = Mp4Index::read(&path)?.samples.len() as u64;
+    let needed = video.first_frame(set.info().fps).saturating_add(row.length);
+    if found < needed {
+        let problem = format!("{found} pictures, episode {} needs {needed}", row.episode);
+        return Err(Error::Mp4 { at: "moov/trak/mdia/minf/stbl/stsz", problem, path });
+    }
+    Ok(())
+}

@@ -68,6 +68,30 @@ fn a_folder_in_place_of_a_file_is_refused_by_its_name() {
 }
 
 #[test]
+fn a_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
+    for name in FILES.into_iter().chain(["video.mp4"]) {
+        let copy = Copy::of(&fixture("lerobot_h264"));
+        let path = copy.path(name);
+        let _ = std::fs::remove_file(&path);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        // In a thread, so that waiting for a writer to the pipe fails the test instead of stopping it.
+        let (done, result) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            match name {
+                "video.mp4" => {
+                    let refused = so101_dataset::mp4::Mp4Index::read(&path);
+                    assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
+                }
+                _ => assert_refused(&copy.root, &path, name),
+            }
+            let _ = done.send(());
+        });
+        let waited = result.recv_timeout(std::time::Duration::from_secs(60));
+        assert!(waited.is_ok(), "{name}: {waited:?}");
+    }
+}
+
+#[test]
 fn what_is_no_dataset_is_told_apart() {
     let dir = tempfile::tempdir().unwrap();
     let cases: [(PathBuf, &str); 3] = [

@@ -127,6 +127,18 @@ fn a_commit_by_journal_killed_at_any_step_leaves_the_old_or_the_new_state() {
     assert_same_files(&whole, &unharmed, "journal without a kill");
 }
 
+#[test]
+fn a_new_dataset_is_refused_where_a_kill_left_one_without_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    assert!(!child(&path, Some("commit:2:journal-between"), Route::Journal).status.success());
+    assert!(!path.exists() && names(dir.path()).contains(&".set.journal".to_owned()));
+    let refused = DatasetWriter::create(&path, spec(), WriterOptions::default());
+    assert!(matches!(refused, Err(Error::AlreadyExists { .. })), "{refused:?}");
+    assert_eq!(Dataset::open(&path).unwrap().episodes().len(), 2);
+    assert_eq!(names(dir.path()), ["set"]);
+}
+
 /// Not a test of its own: records without end into a small file system until it is full.
 #[test]
 fn child_that_fills_the_disk() {

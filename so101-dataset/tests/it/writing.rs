@@ -151,7 +151,7 @@ fn the_folder_does_not_exist_before_the_first_episode_is_durable() {
     writer.begin(&start(0)).unwrap();
     writer.add(&observation(&spec(), 0, 0), &Action { joints: joints(0, 0, 0.3) }).unwrap();
     assert!(!path.exists());
-    let report = writer.abandon().unwrap();
+    let report = writer.finish().unwrap();
     assert_eq!((report.episodes, report.saved.len()), (0, 0));
     assert_eq!(names(dir.path()), Vec::<String>::new());
 }
@@ -316,6 +316,19 @@ fn a_dataset_of_another_program_or_with_a_lost_video_is_not_added_to() {
     std::fs::remove_dir_all(path.join("meta/so101")).unwrap();
     let refused = DatasetWriter::resume(&path, spec(), options());
     assert!(matches!(refused, Err(Error::SidecarMissing { episode: 0, .. })), "{refused:?}");
+}
+
+#[test]
+fn a_dataset_with_a_linked_folder_is_not_added_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    dataset(&path, &spec_without_cameras(), 1);
+    let (data, elsewhere) = (path.join("data"), dir.path().join("elsewhere"));
+    std::fs::rename(&data, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &data).unwrap();
+    assert_eq!(Dataset::open(&path).unwrap().rows(0).unwrap().rows() as u64, length(0));
+    let refused = DatasetWriter::resume(&path, spec_without_cameras(), options());
+    assert!(matches!(&refused, Err(Error::LinkedFolder { path }) if *path == data), "{refused:?}");
 }
 
 #[test]
