@@ -8,14 +8,16 @@ use clap::{Parser, ValueEnum};
 use serde_json::json;
 use so101_support::cli::{self, Verbosity, say};
 use so101_support::error::{Error, Exit, Result};
-use so101_support::expert::{LeftOf, PushConfig};
+use so101_support::expert::PushConfig;
 use so101_support::plan::{Jitter, Plan};
+use so101_support::record::args::LeftChoice;
 use so101_support::rig::Pictures;
 use so101_support::sim_rig::{SimRig, Trial};
 
 /// Try the scripted demonstrator in the simulation over many seeds and print its success rate
 ///
-/// One seed is one episode of the plan, its cells in turn, with jitter. Exit codes: 0 done, 1 failed, 2 usage.
+/// One seed is one episode of the plan, its cells in turn, with jitter, as long as a recording of it, and never tried
+/// again. Exit codes: 0 done (at any rate), 1 failed, 2 usage.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {
@@ -32,8 +34,8 @@ struct Args {
     #[arg(long, default_value_t = 0)]
     first_seed: u64,
     /// Whose left: the robot's (+y of the base) or that of the camera which faces it
-    #[arg(long, value_enum, default_value_t = Left::Robot)]
-    left_of: Left,
+    #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]
+    left_of: LeftChoice,
     /// Write the object's poses, one JSON line an episode, for another judge
     #[arg(long, value_name = "FILE")]
     dump: Option<PathBuf>,
@@ -50,22 +52,13 @@ enum Task {
     PushLeft,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Left {
-    Robot,
-    Camera,
-}
-
 fn main() -> ExitCode {
     let args = Args::parse();
     cli::run(args.verbosity, || evaluate(&args))
 }
 
 fn evaluate(args: &Args) -> Result<Exit> {
-    let (left_of, name) = match args.left_of {
-        Left::Robot => (LeftOf::Robot, "robot"),
-        Left::Camera => (LeftOf::Camera, "camera"),
-    };
+    let left_of = args.left_of.into();
     let Task::PushLeft = args.task;
     let plan = Plan::push_left();
     let config = PushConfig::default().with_left_of(left_of);
@@ -76,7 +69,7 @@ fn evaluate(args: &Args) -> Result<Exit> {
         let index = u32::try_from(seed % u64::from(plan.episodes())).unwrap_or(0);
         let trial = rig.trial(&plan, &plan.episode(seed, index, Jitter::On)?, config)?;
         if let (Some(file), Some(path)) = (&mut dump, &args.dump) {
-            let line = dump_line(seed, name, &trial);
+            let line = dump_line(seed, args.left_of, &trial);
             writeln!(file, "{line}").map_err(|source| io_error(path, source))?;
         }
         if let Some(why) = trial.verdict.failure {
@@ -86,6 +79,9 @@ fn evaluate(args: &Args) -> Result<Exit> {
             }
         }
     }
+    if let (Some(file), Some(path)) = (&mut dump, &args.dump) {
+        file.flush().map_err(|source| io_error(path, source))?;
+    }
     let rate = 1.0 - failures.len() as f64 / args.seeds as f64;
     let line = if args.json {
         json!({ "task": "push_left", "n": args.seeds, "success_rate": rate, "failures": failures })
@@ -93,11 +89,15 @@ fn evaluate(args: &Args) -> Result<Exit> {
     } else {
         format!("push_left: {} of {} succeeded", args.seeds - failures.len() as u64, args.seeds)
     };
-    writeln!(std::io::stdout(), "{line}").map_err(|source| io_error("stdout".as_ref(), source))?;
+    cli::result_line(&line).map_err(|source| io_error("stdout".as_ref(), source))?;
     Ok(Exit::Ok)
 }
 
-fn dump_line(seed: u64, left_of: &str, trial: &Trial) -> serde_json::Value {
+fn dump_line(seed: u64, left_of: LeftChoice, trial: &Trial) -> serde_json::Value {
+    let left_of = match left_of {
+        LeftChoice::Robot => "robot",
+        LeftChoice::Camera => "camera",
+    };
     json!({ "seed": seed, "left_of": left_of, "success": trial.verdict.success(), "poses": trial.poses })
 }
 

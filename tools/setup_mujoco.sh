@@ -60,6 +60,22 @@ fi
 [ "$(readlink $LIB_DIR/libmujoco.so 2>/dev/null)" = "libmujoco.so.$VERSION" ] ||
     ln -sf "libmujoco.so.$VERSION" $LIB_DIR/libmujoco.so
 
+# Runs apt-get as root, by itself or through sudo.
+apt() {
+    if [ "$(id -u)" = 0 ]; then
+        as_root=
+    elif ! command -v sudo >/dev/null; then
+        return 1
+    elif [ -t 0 ]; then
+        as_root=sudo
+    else
+        # Without a terminal nobody can type a password.
+        as_root='sudo -n'
+    fi
+    # shellcheck disable=SC2086 # as_root is empty or words of a command
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >&2
+}
+
 # Headless OpenGL. Elsewhere than on Debian: tell, and let the rest go on (physics works without).
 if command -v dpkg-query >/dev/null; then
     missing=
@@ -68,11 +84,10 @@ if command -v dpkg-query >/dev/null; then
         [ "$status" = "install ok installed" ] || missing="$missing $package"
     done
     if [ -n "$missing" ]; then
-        [ "$(id -u)" = 0 ] || die "headless OpenGL is missing: sudo apt-get install$missing"
         say "installing$missing"
-        # shellcheck disable=SC2086
-        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing; } >/dev/null ||
-            die "apt-get could not install$missing"
+        # shellcheck disable=SC2086 # a list of words
+        { apt update && apt install -y --no-install-recommends $missing; } ||
+            die "headless OpenGL could not be installed: have root run 'apt-get install$missing'"
     fi
 elif ! ldconfig -p 2>/dev/null | grep -q 'libEGL\.so\.1'; then
     say "no libEGL.so.1: install your distribution's EGL and Mesa software driver for the cameras (Debian: $PACKAGES)"

@@ -167,31 +167,40 @@ fn physics() -> Finding {
         });
     match tried {
         Ok(version) => Finding::well("physics", format!("MuJoCo {version} makes steps")),
-        Err(e) => Finding::ill("physics", e.to_string(), format!("run `{SETUP_COMMAND}` and build again")),
+        Err(e) => Finding::ill("physics", e.to_string(), rebuild()),
     }
+}
+
+#[cfg(feature = "mujoco")]
+fn rebuild() -> String {
+    format!("run `{SETUP_COMMAND}` and build again")
 }
 
 #[cfg(feature = "render")]
 fn picture() -> Finding {
-    use crate::{Scene, SceneCamera, SimRobot};
+    use crate::{Error, Scene, SceneCamera, SimRobot};
     use so101_hal::{FrameSize, Robot as _, VirtualClock};
     let mut camera = SceneCamera::main();
     camera.spec.size = FrameSize::new(64, 48);
     let scene = Scene { cameras: vec![camera], ..Scene::default() };
     let clock = std::sync::Arc::new(VirtualClock::new());
-    let tried = SimRobot::new(&scene, 30, clock).map_err(|e| e.to_string());
-    let seen = tried.and_then(|mut robot| robot.observe().map_err(|e| e.to_string()));
+    let packages = || format!("apt-get install {}", missing_render_packages());
+    let mut robot = match SimRobot::new(&scene, 30, clock) {
+        Ok(robot) => robot,
+        Err(e @ Error::NoEgl { .. }) => return Finding::ill("picture", e.to_string(), packages()),
+        // Not the pictures' fault.
+        Err(e) => return Finding::ill("picture", e.to_string(), rebuild()),
+    };
     let colours = |o: &so101_hal::Observation| {
         let rgb = o.frames.first().map_or(&[][..], |f| f.frame.rgb());
         rgb.chunks_exact(3).collect::<std::collections::BTreeSet<_>>().len()
     };
-    let remedy = || format!("apt-get install {}", missing_render_packages());
-    match seen {
+    match robot.observe() {
         Ok(seen) if colours(&seen) > 2 => {
             Finding::well("picture", format!("drawn, {} colours", colours(&seen)))
         }
-        Ok(_) => Finding::ill("picture", "drawn, but empty", remedy()),
-        Err(message) => Finding::ill("picture", message, remedy()),
+        Ok(_) => Finding::ill("picture", "drawn, but empty", packages()),
+        Err(e) => Finding::ill("picture", e.to_string(), packages()),
     }
 }
 

@@ -24,16 +24,18 @@ pub(crate) struct Engine {
     step_s: f64,
 }
 
-/// The version of the linked library.
+/// The smallest arena (constraints, contacts and scratch) that a model may ask for. Our scenes step in a tenth of it;
+/// MuJoCo's own choice is 13 MiB.
+const MIN_ARENA_BYTES: u64 = 1 << 20;
+
+/// The version of the linked library, in its own words.
 pub(crate) fn linked_version() -> &'static str {
     mujoco_rs::mujoco_version()
 }
 
 /// Compiles MJCF text.
 pub(crate) fn compile(mjcf: &str, step: StepPlan) -> Result<Arc<MjModel>> {
-    if linked_version() != MUJOCO_VERSION {
-        return Err(Error::MujocoVersion { found: linked_version().into(), expected: MUJOCO_VERSION });
-    }
+    check_version()?;
     route_messages();
     if mjcf.contains('\0') {
         return Err(Error::Mjcf { message: "the text holds a NUL character".into() });
@@ -41,6 +43,13 @@ pub(crate) fn compile(mjcf: &str, step: StepPlan) -> Result<Arc<MjModel>> {
     let mut model =
         MjModel::from_xml_string(mjcf).map_err(|e| Error::Mjcf { message: one_line(&e.to_string()) })?;
     model.opt_mut().timestep = step.step_s();
+    let arena = model.narena();
+    if u64::try_from(arena).is_ok_and(|bytes| bytes < MIN_ARENA_BYTES) {
+        // A full arena ends the process in the middle of a step.
+        let message =
+            format!("arena of {arena} bytes, expected {MIN_ARENA_BYTES} or more: leave <size memory> out");
+        return Err(Error::Mjcf { message });
+    }
     let global = &model.vis().global;
     for side in [global.offwidth, global.offheight] {
         // A buffer that the driver cannot allocate ends the process.
@@ -50,6 +59,30 @@ pub(crate) fn compile(mjcf: &str, step: StepPlan) -> Result<Arc<MjModel>> {
         }
     }
     Ok(Arc::new(model))
+}
+
+/// Compares the linked library's number and words with those of the bindings, which panic on another number and read
+/// past the end of structures that have changed.
+fn check_version() -> Result<()> {
+    // SAFETY: takes nothing, returns a constant of the library and touches no state.
+    #[expect(unsafe_code, reason = "mujoco-rs wraps the text only")]
+    let number = unsafe { mujoco_rs::mujoco_c::mj_version() };
+    let found = if u32::try_from(number) != Ok(mujoco_rs::mujoco_c::mjVERSION_HEADER) {
+        dotted(number)
+    } else if linked_version() != MUJOCO_VERSION {
+        linked_version().into()
+    } else {
+        return Ok(());
+    };
+    Err(Error::MujocoVersion { found, expected: MUJOCO_VERSION })
+}
+
+/// MuJoCo's version number in the usual notation: 3017000 is 3.17.0 (older libraries count otherwise).
+fn dotted(number: i32) -> String {
+    if number < 1_000_000 {
+        return format!("version number {number}");
+    }
+    format!("{}.{}.{}", number / 1_000_000, number / 1000 % 1000, number % 1000)
 }
 
 /// Sends MuJoCo's messages to the `log` crate instead of the console and a file in the working directory.
@@ -114,8 +147,8 @@ impl Engine {
         }
     }
 
-    /// One physics step.
-    pub(crate) fn step(&mut self) -> Result<()> {
+    /// One physics step. The error names the check of MuJoCo that tripped; MuJoCo's own clock is back at zero then.
+    pub(crate) fn step(&mut self) -> std::result::Result<(), &'static str> {
         self.data.step();
         let tripped = |w: MjtWarning| self.data.warning().get(w as usize).is_some_and(|s| s.number > 0);
         // MuJoCo has reset the state by itself when one of these is set.
@@ -126,7 +159,7 @@ impl Engine {
             (MjtWarning::mjWARN_BADCTRL, "goal"),
         ] {
             if tripped(warning) {
-                return Err(Error::Diverged { at_s: self.data.time(), what });
+                return Err(what);
             }
         }
         Ok(())

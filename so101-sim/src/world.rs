@@ -43,6 +43,10 @@ pub enum HandPoint {
 ///
 /// After [`World::reset`] nothing writes to the state: goals go to the servos, and the object moves only by contact.
 ///
+/// A program that also uses MuJoCo on its own creates its first world before another thread does that: the first world
+/// sets the handler of MuJoCo's messages (they go to the `log` crate), a global of the library without a lock. Worlds
+/// themselves may be created and stepped on any threads.
+///
 /// ```no_run
 /// use so101_sim::{Placement, Scene, Start, StepPlan, World};
 /// let mut world = World::new(&Scene::push_table(), StepPlan::for_rate(30)?)?;
@@ -81,8 +85,12 @@ impl World {
     /// `shoulder_pan` to `gripper`, sites `fingertip` and `pinch`, and, for an object, a free joint `object` on a body
     /// whose middle is at `rest_height_m` when it lies on the table. The text's time step is replaced by the plan's.
     ///
+    /// MuJoCo ends the process when a step needs more memory than the text's `<size memory>`: leave that out, or leave
+    /// room for the contacts of everything that you add.
+    ///
     /// # Errors
-    /// [`Error::Mjcf`] with MuJoCo's words for text that it refuses, [`Error::Lacks`] for a missing name.
+    /// [`Error::Mjcf`] with MuJoCo's words for text that it refuses, and for an arena of less than 1 MiB or an offscreen
+    /// buffer that no driver has; [`Error::Lacks`] for a missing name.
     pub fn from_mjcf(mjcf: &str, plan: StepPlan, rest_height_m: f64) -> Result<Self> {
         Self::build(
             mjcf,
@@ -156,7 +164,10 @@ impl World {
             if self.diverged {
                 return Err(Error::Diverged { at_s: self.time_s(), what: "not reset since" });
             }
-            self.engine.step().inspect_err(|_| self.diverged = true)?;
+            if let Err(what) = self.engine.step() {
+                self.diverged = true;
+                return Err(Error::Diverged { at_s: self.time_s(), what });
+            }
             self.done += 1;
             if let Some(object) = self.engine.object() {
                 watch(self.time_s(), &object);

@@ -3,8 +3,8 @@
 usage: judge_push.py POSES.jsonl
 
 Reads what `sim_eval --dump` wrote: one JSON object a line, with rows (t, x, y, z, qw, qx, qy, qz) at the control rate.
-Speeds are differences of poses, not the simulator's velocities. Prints the success rate; exit code 1 when a judgement
-differs from the one in the file.
+Speeds are differences of poses, not the simulator's velocities. Prints the success rate; exit code 1 when it is below
+95 % or when a judgement differs from the one in the file.
 """
 
 import json
@@ -16,6 +16,7 @@ TILT = math.radians(10)
 SPEED, SPIN, HOLD = 0.01, 0.5, 0.5  # m/s, rad/s, s
 # A judgement that hangs on less than this is nobody's mistake.
 NARROW = 1e-4
+MIN_RATE = 0.95
 
 
 def tilt(q):
@@ -69,7 +70,10 @@ def main():
     if n == 0:
         sys.exit("no episodes in the file")
     print(f"{good} of {n} succeeded ({100 * good / n:.1f} %), {differing} judged differently")
-    sys.exit(1 if differing else 0)
+    few = good < MIN_RATE * n
+    if few:
+        print(f"below {100 * MIN_RATE:.0f} %")
+    sys.exit(1 if differing or few else 0)
 
 
 if __name__ == "__main__":

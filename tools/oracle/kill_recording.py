@@ -131,7 +131,7 @@ def main():
         elif status == 0:
             if len(saved) != a.episodes:
                 bad.append(f"whole, but with {len(saved)} episodes")
-            # The lock file stays by design.
+
             if leftovers := [p.name for p in a.work.glob(f".{out.name}.*") if p.suffix != ".lock"]:
                 bad.append(f"left beside it: {leftovers}")
         else:

@@ -12,6 +12,12 @@ fn bare() -> World {
     World::new(&Scene::default(), plan()).unwrap()
 }
 
+/// The push scene with one more element.
+fn push_text(element: &str) -> String {
+    let text = Scene::push_table().without_cameras().mjcf(plan()).unwrap();
+    text.replacen("<worldbody>", &format!("{element}<worldbody>"), 1)
+}
+
 fn distance(a: [f64; 3], b: [f64; 3]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
 }
@@ -155,6 +161,12 @@ fn bad_models_and_bad_starts_are_errors_that_say_why() {
     let huge = "<mujoco><visual><global offwidth=\"100000\"/></visual></mujoco>";
     assert!(text(World::from_mjcf(huge, plan(), 0.0)).contains("offscreen buffer of 100000"));
     assert!(text(World::from_mjcf("<mujoco/>\0", plan(), 0.0)).contains("NUL"));
+    // MuJoCo would end the process at the first step with the second of these.
+    for (memory, says) in [("1K", "out of memory"), ("20K", "arena of 20480 bytes"), ("1048575", "or more")] {
+        let cramped = push_text(&format!("<size memory=\"{memory}\"/>"));
+        let refused = text(World::from_mjcf(&cramped, plan(), 0.015));
+        assert!(refused.contains(says), "{refused}");
+    }
 
     let mut world = bare();
     let object = Some(Placement::default());
@@ -168,13 +180,25 @@ fn bad_models_and_bad_starts_are_errors_that_say_why() {
 #[test]
 fn a_world_that_diverges_says_so_until_it_is_reset() {
     // A mass and gains that no step size can hold.
-    let text = Scene::default().mjcf(plan()).unwrap().replace("kp=\"998.22\"", "kp=\"1e12\"");
+    let text = Scene::default().mjcf(plan()).unwrap().replace("kp=\"998.22\"", "kp=\"3e3\"");
     let text = text.replace("integrator=\"implicitfast\"", "integrator=\"Euler\"");
     let text = text.replace("armature=\"0.028\"", "armature=\"1e-9\"").replace("-2.94 2.94", "-1e15 1e15");
     let mut world = World::from_mjcf(&text, plan(), 0.0).unwrap();
     world.reset(&Start::default()).unwrap();
     world.set_goal(&JointVector::<Degrees>::from_row([90.0, 90.0, 90.0, 90.0, 90.0, 90.0])).unwrap();
-    assert!(matches!(world.steps(3000), Err(Error::Diverged { .. })));
+    let Err(Error::Diverged { at_s, .. }) = world.steps(3000) else { panic!("it holds") };
+    // Not MuJoCo's clock, which is back at zero.
+    assert!(at_s > 0.0 && at_s.to_bits() == world.time_s().to_bits(), "{at_s} s");
     assert!(matches!(world.steps(1), Err(Error::Diverged { .. })));
     world.reset(&Start::default()).unwrap();
+}
+
+#[test]
+fn the_smallest_arena_that_is_accepted_carries_the_push_scene() {
+    let mut world = World::from_mjcf(&push_text("<size memory=\"1M\"/>"), plan(), 0.015).unwrap();
+    let down = JointVector::<Degrees>::from_row([0.0, 100.0, -90.0, 90.0, 0.0, 0.0]);
+    let object = Some(Placement { x_m: 0.25, ..Placement::default() });
+    world.reset(&Start { object, ..Start::default() }).unwrap();
+    world.set_goal(&down).unwrap();
+    world.steps(600).unwrap();
 }

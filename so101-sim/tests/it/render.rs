@@ -8,6 +8,11 @@ use so101_sim::{Error, Placement, Scene, SimRobot, Start};
 /// A pose with the hand up and behind the object.
 const AWAY: [f64; 6] = [0.0, -60.0, 50.0, 60.0, 0.0, 30.0];
 
+/// A robot with both cameras.
+pub(crate) fn push_robot() -> Result<SimRobot, Error> {
+    SimRobot::new(&Scene::push_table(), 30, Arc::new(VirtualClock::new()))
+}
+
 fn seen(x_m: f64, y_m: f64) -> Observation {
     let clock = VirtualClock::new();
     let mut robot = SimRobot::new(&Scene::push_table(), 30, Arc::new(clock.clone())).unwrap();
