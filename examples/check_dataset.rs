@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<Exit> {
     let Some(path) = cli.path.as_ref().filter(|_| !cli.rules) else {
-        print(&rules(cli.json));
+        cli::print_result(&rules(cli.json))?;
         return Ok(Exit::Ok);
     };
     let videos = match (cli.tables_only, cli.no_decode) {
@@ -56,7 +56,7 @@ fn run(cli: &Cli) -> Result<Exit> {
         _ => Videos::Decode,
     };
     let report = check(path, &CheckOptions::default().with_videos(videos))?;
-    print(&if cli.json { json(&report) } else { text(&report, cli.verbosity) });
+    cli::print_result(&if cli.json { json(&report) } else { text(&report, cli.verbosity) })?;
     Ok(if report.passed { Exit::Ok } else { Exit::Failed })
 }
 
@@ -81,9 +81,4 @@ fn rules(json: bool) -> String {
     }
     let width = RULES.iter().map(|r| r.id.len()).max().unwrap_or(0);
     RULES.iter().map(|r| format!("{:width$}  {}", r.id, r.asks)).collect::<Vec<_>>().join("\n")
-}
-
-/// A reader that has gone away, such as `head`, is no failure.
-fn print(text: &str) {
-    let _ = cli::result_line(text);
 }

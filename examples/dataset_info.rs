@@ -41,8 +41,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<Exit> {
     let set = Dataset::open(&cli.path)?;
     let text = if cli.json { to_json(&set, cli.episodes)?.to_string() } else { to_text(&set, cli.episodes)? };
-    // A reader that has gone away, such as `head`, is no failure.
-    let _ = cli::result_line(text.trim_end());
+    cli::print_result(text.trim_end())?;
     Ok(Exit::Ok)
 }
 

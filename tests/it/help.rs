@@ -25,3 +25,14 @@ fn dataset_info_says_what_it_does() {
 fn replay_says_what_it_does() {
     insta::assert_snapshot!("replay", help("replay"));
 }
+
+#[test]
+fn sim_doctor_says_what_it_does() {
+    insta::assert_snapshot!("sim_doctor", help("sim_doctor"));
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn sim_eval_says_what_it_does() {
+    insta::assert_snapshot!("sim_eval", help("sim_eval"));
+}

@@ -164,8 +164,66 @@ fn resume_goes_on_where_the_set_ends_and_refuses_another_object_unit_or_rate_wit
     };
     assert_eq!(rows(&whole), rows(&parts));
 
-    let refused = record(&parts, 4).args(["--resume", "--fps", "20"]).output().unwrap();
+    let plan = include_str!("../../examples/plans/push_left.toml");
+    let other_object = dir.path().join("other.toml");
+    std::fs::write(&other_object, plan.replace("yellow-large", "blue-small")).unwrap();
+    let cases: [(&[&str], &[&str]); 4] = [
+        (&["--fps", "20"], &["fps", "10", "20"]),
+        (&["--plan", other_object.to_str().unwrap()], &["object", "yellow-large", "blue-small"]),
+        (&["--left-of", "camera"], &["left", "+y", "-y"]),
+        (&["--no-jitter"], &["jitter", "on", "off"]),
+    ];
+    for (args, says) in cases {
+        let refused = record(&parts, 4).arg("--resume").args(args).output().unwrap();
+        let text = crate::programs::stderr(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {text}");
+        assert!(says.iter().all(|s| text.contains(s)), "{args:?}: {text}");
+    }
+    // Sets say their unit beside LeRobot's files.
+    let file = parts.join("meta/so101/recording.json");
+    let degrees = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, degrees.replace("\"degrees\"", "\"normalized\"")).unwrap();
+    let refused = record(&parts, 4).arg("--resume").output().unwrap();
     let text = crate::programs::stderr(&refused);
     assert_eq!(refused.status.code(), Some(2), "{text}");
-    assert!(text.contains("fps") && text.contains("10") && text.contains("20"), "{text}");
+    assert!(["unit", "normalized", "degrees"].iter().all(|s| text.contains(s)), "{text}");
+}
+
+#[test]
+fn a_resumed_recording_has_the_bytes_of_an_undisturbed_one() {
+    // 30 rows a second do not divide a millisecond: whatever depends on the time of day of a rig would show.
+    let dir = tempfile::tempdir().unwrap();
+    let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
+    let at_30 = |out: &Path, episodes: u32| {
+        let mut c = record(out, episodes);
+        c.args(["--fps", "30"]);
+        c
+    };
+    succeed(&mut at_30(&whole, 2));
+    succeed(&mut at_30(&parts, 1));
+    succeed(at_30(&parts, 2).arg("--resume"));
+    same_but_host(&whole, &parts).unwrap();
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn the_simulated_arm_succeeds_with_the_same_bytes_for_the_same_seed_and_takes_no_other_light() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    let sim = |out: &Path| {
+        let mut c = record(out, 1);
+        c.args(["--rig", "sim"]);
+        c
+    };
+    let out = stdout(&succeed(&mut sim(&a)));
+    succeed(&mut sim(&b));
+    same_but_host(&a, &b).unwrap();
+    assert!(out.contains("success=true\nfirst_try=1/1\n"), "{out}");
+    let entry = std::fs::read_to_string(a.join("meta/so101/episodes.jsonl")).unwrap();
+    assert!(entry.contains("\"lux\":300.0"), "{entry}");
+
+    let refused = sim(&dir.path().join("c")).args(["--lux", "120"]).output().unwrap();
+    let text = crate::programs::stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("--lux 120") && text.contains("300 lux"), "{text}");
 }

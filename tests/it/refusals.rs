@@ -26,7 +26,7 @@ fn usage_errors_exit_with_2_and_say_what_to_do() {
     let plain = dir.path().join("plain");
     std::fs::create_dir(&plain).unwrap();
     std::fs::write(plain.join("notes.txt"), "mine").unwrap();
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["--no-such-flag"], "--no-such-flag"),
         (&["--fps", "0"], "--fps"),
         (&["--episodes", "25"], "24 episodes"),
@@ -35,6 +35,7 @@ fn usage_errors_exit_with_2_and_say_what_to_do() {
         (&["--rig", "walrus"], "possible values"),
         (&["--object", "teapot"], "yellow-large"),
         (&["--out", plain.to_str().unwrap()], "no dataset"),
+        (&["--out", ".."], "name of a folder"),
     ];
     for (args, says) in cases {
         let mut c = example("record_push_left");
@@ -87,12 +88,10 @@ fn corrupt_input_exits_with_1_and_names_the_file() {
                 );
             }
         }
-        if !file.ends_with("mp4") {
-            let (code, text) = outcome(record(&copy, 2).arg("--resume"));
-            assert_eq!(code, 1, "resume on a broken {file}: {text}");
-            let name = Path::new(file).file_name().unwrap().to_str().unwrap();
-            assert!(one_error_line(&text).contains(name), "{text}");
-        }
+        let (code, text) = outcome(record(&copy, 2).arg("--resume"));
+        assert_eq!(code, 1, "resume on a broken {file}: {text}");
+        let name = Path::new(file).file_name().unwrap().to_str().unwrap();
+        assert!(one_error_line(&text).contains(name), "{text}");
         std::fs::remove_dir_all(&copy).unwrap();
     }
 }
@@ -168,6 +167,56 @@ fn a_disk_that_fills_while_recording_exits_with_1_and_keeps_what_was_saved() {
 fn shell(command: &Command) -> String {
     let quote = |s: &std::ffi::OsStr| format!("'{}'", s.to_string_lossy().replace('\'', "'\\''"));
     std::iter::once(command.get_program()).chain(command.get_args()).map(quote).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_disk_without_room_for_an_episode_is_refused_before_anything_is_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    for size in ["64k", "700k"] {
+        let exe = record(&dir.path().join("set"), 24);
+        let script = format!(
+            "mount -t tmpfs -o size={size} none {0} && {1}; code=$?; ls -A {0} >&2; exit $code",
+            dir.path().display(),
+            shell(&exe)
+        );
+        let Some((code, text)) = in_own_namespace(&script) else {
+            println!("skipped: a small tmpfs needs root and mount namespaces");
+            return;
+        };
+        assert_eq!(code, 3, "{size}: {text}");
+        assert!(one_error_line(&text).starts_with("error: pre-flight refused: "), "{size}: {text}");
+        assert!(text.trim_end().ends_with(one_error_line(&text)), "{size}: something stays behind: {text}");
+    }
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once_and_what_was_saved_is_whole() {
+    use std::io::{BufRead as _, BufReader};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    let mut child = record(&path, 24)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("saved episode=0"));
+    let pid = rustix::process::Pid::from_child(&child);
+    // Both may be taken for one; the program has ended by itself then, with the same code.
+    for _ in 0..2 {
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let report = so101_dataset::check::check(&path, &so101_dataset::check::CheckOptions::default()).unwrap();
+    assert!(report.passed, "{report}");
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.file_name()).collect();
+    succeed(record(&path, 3).arg("--resume"));
+    let after = std::fs::read_dir(dir.path())
+        .unwrap()
+        .flatten()
+        .filter(|e| e.file_name().to_string_lossy().starts_with(".set."));
+    assert_eq!(after.count(), 0, "what the kill left ({left:?}) is not cleaned up");
 }
 
 #[test]

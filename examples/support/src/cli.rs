@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::error::{Exit, Result};
+use crate::error::{Error, Exit, Result};
 
 /// How much an example tells on stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
@@ -78,4 +78,18 @@ pub fn result_line(line: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
+}
+
+/// The whole result of a program that only reports, on stdout. A reader that has gone away, such as `head`, is no
+/// failure; a full disk behind stdout is.
+///
+/// # Errors
+/// [`Error::Io`] when the result is lost.
+pub fn print_result(text: &str) -> Result<()> {
+    match result_line(text) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::Io { what: "write the result to", path: "stdout".into(), source: e })
+        }
+        _ => Ok(()),
+    }
 }

@@ -146,7 +146,7 @@ impl Error {
                 | so101_dataset::Error::AlreadyExists { .. }
                 | so101_dataset::Error::NotADataset { .. },
             ) => Exit::Usage,
-            Self::Refused(_) => Exit::Refused,
+            Self::Refused(_) | Self::Dataset(so101_dataset::Error::Locked { .. }) => Exit::Refused,
             Self::Interrupted { .. } => Exit::Interrupted,
             _ => Exit::Failed,
         }

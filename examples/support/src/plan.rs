@@ -14,6 +14,8 @@ use so101_hal::{CameraSpec, Percent, Radians};
 use crate::error::{Error, Result};
 use crate::scene::{ObjectPose, ObjectSpec};
 
+/// A plan is a page of text.
+const MAX_PLAN_BYTES: u64 = 1 << 20;
 const PUSH_LEFT: &str = include_str!("../../plans/push_left.toml");
 
 /// A session's plan: its cells (repetitions outermost, then positions, then yaws), objects, home and cameras.
@@ -28,6 +30,7 @@ const PUSH_LEFT: &str = include_str!("../../plans/push_left.toml");
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     origin: String,
+    fingerprint: String,
     task: String,
     cap: Duration,
     positions_m: Vec<[f64; 2]>,
@@ -92,6 +95,17 @@ pub enum Jitter {
     Off,
 }
 
+impl Jitter {
+    /// `on` or `off`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// One entry of the plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
@@ -132,13 +146,14 @@ impl Plan {
     /// Reads a plan file.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be read, [`Error::Plan`] when it is no plan.
+    /// [`Error::Plan`] when it cannot be read or is no plan.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
-            what: "read plan",
-            path: path.to_owned(),
-            source,
-        })?;
+        let what = |what: String| Error::Plan { origin: path.display().to_string(), what };
+        let size = std::fs::metadata(path).map_err(|e| what(e.to_string()))?;
+        if !size.is_file() || size.len() > MAX_PLAN_BYTES {
+            return Err(what(format!("it is no file of at most {MAX_PLAN_BYTES} bytes")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| what(e.to_string()))?;
         Self::parse(&text, &path.display().to_string())
     }
 
@@ -148,6 +163,12 @@ impl Plan {
     /// [`Error::Plan`] for anything that is no TOML, has unknown or missing keys, or values that make no sense.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         file::parse(text, origin)
+    }
+
+    /// Tells plans apart: the same for the same text only.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 
     /// The instruction.

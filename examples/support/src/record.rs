@@ -7,7 +7,7 @@ pub mod rigs;
 mod session;
 pub mod task;
 
-use so101_dataset::{DatasetSpec, DatasetWriter, SessionInfo, WriterOptions};
+use so101_dataset::{DatasetSpec, DatasetWriter, SessionInfo, Sidecar, WriterOptions};
 use so101_hal::Lux;
 
 use crate::cli::say;
@@ -17,13 +17,19 @@ use crate::interrupt;
 use crate::plan::{Jitter, Plan};
 use crate::preflight::{self, Preflight};
 
-use args::{RecordArgs, USUAL_LUX};
+use args::{RecordArgs, RigChoice, USUAL_LUX};
 use out::{Continue, Scratch, Target};
 use rigs::Rig;
 use session::Session;
 
-/// A failed episode is recorded again, elsewhere around its mark, this many times; then it is kept as it is.
-const RETRIES: u32 = 2;
+/// A failed episode is recorded again, elsewhere around its mark, this many times; then it is kept as it is. On exact
+/// marks it would only fail the same way.
+const fn retries(jitter: Jitter) -> u32 {
+    match jitter {
+        Jitter::On => 2,
+        Jitter::Off => 0,
+    }
+}
 
 /// Records `plan` as the command line asks.
 ///
@@ -37,16 +43,21 @@ pub fn run(args: &RecordArgs, mut plan: Plan) -> Result<Exit> {
     }
     let plan = &plan;
     warn_about_lux(args.lux);
-    let mut rig = rigs::open(args.rig, args.fps, plan, args.left_of.into(), args.verbosity)?;
     let target = out::choose(args.out.as_deref(), if args.resume { Continue::Yes } else { Continue::No })?;
+    let rig = rig_of(args, &target)?;
+    let mut rig = rigs::open(rig, args.fps, plan, args.left_of.into(), args.verbosity)?;
     let scratch = out::scratch(target.path())?;
-    interrupt::install().map_err(|e| Error::Usage(format!("no handler for Ctrl-C: {e}")))?;
+    interrupt::install().map_err(|e| Error::Refused(format!("no handler for Ctrl-C: {e}")))?;
 
-    let jitter = if args.no_jitter { Jitter::Off } else { Jitter::On };
+    let jitter = args.jitter();
     let draw = |index: u32, attempt: u32| plan.episode(attempt_seed(args.seed, attempt), index, jitter);
     rig.start(&draw(0, 0)?)?;
     let lux = session_lux(args.lux, rig.as_ref())?;
-    let checks = pre_flight(rig.as_mut(), args, plan, episodes, &scratch)?;
+    let checks = pre_flight(rig.as_mut(), args, plan, episodes, &scratch).map_err(|e| match e {
+        // A disk with no room for the trial of the encoder has none for an episode.
+        Error::Dataset(so101_dataset::Error::DiskFull { .. }) => Error::Refused(e.one_line()),
+        other => other,
+    })?;
     if args.verbosity.chatty() {
         say(checks.table().trim_end());
     }
@@ -67,7 +78,8 @@ pub fn run(args: &RecordArgs, mut plan: Plan) -> Result<Exit> {
         if session.interrupted {
             break;
         }
-        let recorded = session.episode(rig.as_mut(), &mut writer, |attempt| draw(index, attempt));
+        let recorded =
+            session.episode(rig.as_mut(), &mut writer, retries(jitter), |attempt| draw(index, attempt));
         if let Err(error) = recorded {
             // Episodes that were handed over before are still on their way to the disk.
             session.report_rest(&mut writer);
@@ -75,6 +87,18 @@ pub fn run(args: &RecordArgs, mut plan: Plan) -> Result<Exit> {
         }
     }
     session.finish(writer, &checks, target.path())
+}
+
+/// The rig that was asked for; `auto` goes on with the one that the set was recorded by, unless that is a real arm.
+fn rig_of(args: &RecordArgs, target: &Target) -> Result<RigChoice> {
+    let Target::Resume(path) = target else { return Ok(args.rig) };
+    let sidecar = Sidecar::open(path)?;
+    let recorded = sidecar.as_ref().and_then(|s| s.recording().session.fixed.get("rig")?.as_str());
+    Ok(match (args.rig, recorded) {
+        (RigChoice::Auto, Some("emulated")) => RigChoice::Emulated,
+        (RigChoice::Auto, Some("sim")) => RigChoice::Sim,
+        (asked, _) => asked,
+    })
 }
 
 /// Each attempt draws the object's place anew: the same place would fail the same way.
@@ -114,7 +138,8 @@ fn pre_flight(
 ) -> Result<Preflight> {
     let mut all = Preflight::default();
     all.extend(rig.servo_checks()?);
-    let (checks, frames) = preflight::cameras(rig, args.fps)?;
+    let clock = rig.clock();
+    let (checks, frames) = preflight::cameras(rig, clock.as_ref(), args.fps)?;
     all.extend(checks);
     let mut step_bytes = 0;
     for (spec, frame) in rig.description().cameras.clone().iter().zip(&frames) {
@@ -134,12 +159,17 @@ fn open_writer(rig: &dyn Rig, args: &RecordArgs, plan: &Plan, target: &Target) -
     spec.robot_type.clone_from(&description.robot_type);
     spec.session = SessionInfo::with_object(&plan.object().name);
     spec.session.fixed.insert("rig".to_owned(), description.rig.clone().into());
-    spec.session.fixed.insert("left".to_owned(), task::left_axis(args.left_of.into()).into());
+    let left = task::left_axis(args.left_of.into());
+    for (key, value) in [("left", left), ("jitter", args.jitter().name()), ("plan", plan.fingerprint())] {
+        spec.session.fixed.insert(key.to_owned(), value.into());
+    }
     let mut options = WriterOptions::default();
     options.episode_frames_hint = cap_frames(plan.cap(), args.fps);
-    Ok(match target {
-        Target::New(path) => DatasetWriter::create(path, spec, options)?,
-        Target::Resume(path) => DatasetWriter::resume(path, spec, options)?,
+    // A run killed inside a commit may have left the set under another name for a moment: the writer brings it back, so
+    // that "resume" has to be asked for even where no folder is seen yet.
+    Ok(match (target, args.resume) {
+        (Target::New(path), false) => DatasetWriter::create(path, spec, options)?,
+        (Target::New(path) | Target::Resume(path), _) => DatasetWriter::resume(path, spec, options)?,
     })
 }
 

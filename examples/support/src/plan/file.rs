@@ -68,14 +68,22 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Plan> {
         let line = e.span().map_or(String::new(), |s| format!("line {}: ", line_of(text, s.start)));
         Error::Plan { origin: origin.to_owned(), what: format!("{line}{}", e.message().replace('\n', "; ")) }
     })?;
-    build(file, origin).map_err(|what| Error::Plan { origin: origin.to_owned(), what })
+    build(file, origin, fingerprint(text)).map_err(|what| Error::Plan { origin: origin.to_owned(), what })
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&b| b == b'\n').count()
 }
 
-fn build(file: PlanFile, origin: &str) -> Result<Plan, String> {
+/// FNV-1a of 64 bits over the text, line ends aside (Fowler, Noll, Vo).
+fn fingerprint(text: &str) -> String {
+    let bytes = text.bytes().filter(|b| *b != b'\r');
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+fn build(file: PlanFile, origin: &str, fingerprint: String) -> Result<Plan, String> {
     require("task", !file.task.trim().is_empty(), &file.task, "a sentence")?;
     in_range("episode_cap_s", file.episode_cap_s, 0.1, MAX_CAP_S)?;
     in_range("jitter_mm", file.jitter_mm, 0.0, 100.0)?;
@@ -97,6 +105,7 @@ fn build(file: PlanFile, origin: &str) -> Result<Plan, String> {
     distinct("cameras", file.cameras.iter().map(|c| c.name.as_str()))?;
     Ok(Plan {
         origin: origin.to_owned(),
+        fingerprint,
         task: file.task,
         cap: Duration::from_secs_f64(file.episode_cap_s),
         positions_m: file.positions_mm.iter().map(|p| p.map(metres)).collect(),

@@ -7,6 +7,7 @@ use so101_hal::Lux;
 
 use crate::cli::Verbosity;
 use crate::expert::LeftOf;
+use crate::plan::Jitter;
 
 /// The measured range of the lab; outside of it a run is possible and warned about.
 pub const USUAL_LUX: std::ops::RangeInclusive<f64> = 25.0..=420.0;
@@ -21,7 +22,7 @@ pub enum RigChoice {
     Emulated,
     /// MuJoCo (a build with `--features sim`)
     Sim,
-    /// The arm on the USB port
+    /// The arm on the USB port (not in this version)
     Real,
 }
 
@@ -60,7 +61,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub episodes: Option<u32>,
 
-    /// Rows and pictures a second
+    /// Rows and pictures a second, 1 to 120
     #[arg(long, value_name = "HZ", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=120))]
     pub fps: u32,
 
@@ -95,6 +96,14 @@ pub struct RecordArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would take it for the program's own description")]
     pub verbosity: Verbosity,
+}
+
+impl RecordArgs {
+    /// Whether objects lie beside their marks.
+    #[must_use]
+    pub fn jitter(&self) -> Jitter {
+        if self.no_jitter { Jitter::Off } else { Jitter::On }
+    }
 }
 
 fn parse_lux(text: &str) -> Result<Lux, String> {

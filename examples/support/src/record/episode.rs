@@ -56,7 +56,7 @@ impl<'a> EpisodeLoop<'a> {
         let clock = rig.clock();
         let start = clock.now();
         let period = period(1, self.fps);
-        let frames = super::cap_frames((self.expert.duration() + SETTLE).min(self.setup.cap), self.fps);
+        let frames = periods(&self.expert, self.setup, self.fps);
         for i in 0..frames {
             if interrupt::requested() {
                 return Ok(Outcome::Interrupted);
@@ -99,8 +99,13 @@ impl<'a> EpisodeLoop<'a> {
     }
 }
 
+/// Control periods of an episode: the demonstration and a moment of rest, at most the plan's cap.
+pub(crate) fn periods(expert: &PushLeft, setup: &EpisodeSetup, fps: u32) -> u32 {
+    super::cap_frames((expert.duration() + SETTLE).min(setup.cap), fps)
+}
+
 /// Time from the start of the loop to period `i`, without accumulated rounding.
-fn period(i: u32, fps: u32) -> Duration {
+pub(crate) fn period(i: u32, fps: u32) -> Duration {
     Duration::from_nanos(u64::from(i) * 1_000_000_000 / u64::from(fps.max(1)))
 }
 

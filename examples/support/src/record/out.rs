@@ -51,7 +51,20 @@ pub fn choose(out: Option<&Path>, resume: Continue) -> Result<Target> {
             _ => Ok(Target::New(free)),
         };
     };
+    if path.file_name().is_none() {
+        return Err(Error::Usage(format!(
+            "--out needs the name of a folder to make, not '{}'",
+            path.display()
+        )));
+    }
     if !exists(path) {
+        if let Some(set) = enclosing_set(path) {
+            return Err(Error::Usage(format!(
+                "that is inside of another dataset, {}: choose another --out: {}",
+                set.display(),
+                path.display()
+            )));
+        }
         return Ok(Target::New(path.to_owned()));
     }
     if !path.is_dir() || !path.join("meta").join("info.json").exists() {
@@ -67,6 +80,13 @@ pub fn choose(out: Option<&Path>, resume: Continue) -> Result<Target> {
             path.display()
         ))),
     }
+}
+
+/// The dataset that a folder at `path` would lie in.
+fn enclosing_set(path: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(path).ok()?;
+    let real = absolute.ancestors().skip(1).find_map(|a| a.canonicalize().ok())?;
+    real.ancestors().find(|a| a.join("meta").join("info.json").exists()).map(Path::to_owned)
 }
 
 fn exists(path: &Path) -> bool {
@@ -130,6 +150,18 @@ mod tests {
         std::fs::write(path.join("meta/info.json"), "{}").unwrap();
         assert!(choose(Some(&path), Continue::No).unwrap_err().to_string().contains("--resume"));
         assert_eq!(choose(Some(&path), Continue::Yes).unwrap(), Target::Resume(path));
+    }
+
+    #[test]
+    fn a_set_inside_of_a_set_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/meta")).unwrap();
+        std::fs::write(dir.path().join("a/meta/info.json"), "{}").unwrap();
+        for inner in ["a/inner", "a/meta/episodes/b"] {
+            let e = choose(Some(&dir.path().join(inner)), Continue::No).unwrap_err();
+            assert!(e.to_string().starts_with("that is inside of another dataset"), "{e}");
+        }
+        assert!(choose(Some(&dir.path().join("b/inner")), Continue::No).is_ok());
     }
 
     #[test]

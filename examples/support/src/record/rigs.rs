@@ -76,7 +76,8 @@ pub fn open(
         RigChoice::Emulated => emulated(plan, left_of),
         RigChoice::Sim => sim(fps, plan, left_of),
         RigChoice::Real => Err(Error::Usage(
-            "--rig real: this version records the emulated arm only, use --rig emulated".to_owned(),
+            "--rig real: this version has no driver for a whole real arm, use --rig sim or --rig emulated"
+                .to_owned(),
         )),
     }
 }
@@ -238,8 +239,10 @@ fn arm_ports() -> Vec<String> {
     let mut ports: Vec<String> = entries
         .flatten()
         .filter(|e| {
-            let vendor = e.path().join("device").join("..").join("idVendor");
-            std::fs::read_to_string(vendor).is_ok_and(|v| v.trim() == "1a86")
+            // ttyACM hangs on the USB interface, ttyUSB on a port below it.
+            ["device/../idVendor", "device/../../idVendor"]
+                .iter()
+                .any(|up| std::fs::read_to_string(e.path().join(up)).is_ok_and(|v| v.trim() == "1a86"))
         })
         .map(|e| format!("/dev/{}", e.file_name().to_string_lossy()))
         .collect();

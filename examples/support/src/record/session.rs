@@ -6,7 +6,6 @@ use std::time::Instant;
 use so101_dataset::{DatasetWriter, SavedEpisode};
 use so101_hal::{EpisodeEnd, EpisodeSink as _, EpisodeStart, Frame, Lux};
 
-use super::RETRIES;
 use super::args::RecordArgs;
 use super::episode::{self, EpisodeLoop, Outcome};
 use super::rigs::Rig;
@@ -75,9 +74,10 @@ impl<'a> Session<'a> {
         &mut self,
         rig: &mut dyn Rig,
         writer: &mut DatasetWriter,
+        retries: u32,
         draw: impl Fn(u32) -> Result<EpisodeSetup>,
     ) -> Result<()> {
-        for attempt in 0..=RETRIES {
+        for attempt in 0..=retries {
             let setup = draw(attempt)?;
             self.bar.set_position(u64::from(setup.index));
             self.bar.set_message(label(&setup));
@@ -92,11 +92,14 @@ impl<'a> Session<'a> {
                 self.first_try.0 += u32::from(success == Some(true));
                 self.first_try.1 += u32::from(success.is_some());
             }
-            if success == Some(false) && attempt < RETRIES {
+            if success == Some(false) && attempt < retries {
                 tracing::info!("episode {} failed, attempt {} follows", setup.index, attempt + 2);
                 writer.discard().map_err(Error::sink)?;
                 continue;
             }
+            // One that was handed over and could not be saved would leave its place in the plan to this one.
+            let saved = writer.wait_saved()?;
+            self.report(saved)?;
             let note = (attempt > 0).then(|| format!("attempt {}", attempt + 1));
             let waited = Instant::now();
             writer.end(&EpisodeEnd { success, note }).map_err(Error::sink)?;
@@ -156,9 +159,16 @@ impl<'a> Session<'a> {
 
     /// After a failure: the lines of what becomes durable all the same. The first error is the one that is told.
     pub(super) fn report_rest(&mut self, writer: &mut DatasetWriter) {
-        while let Ok(saved) = writer.wait_saved() {
-            if saved.is_empty() || self.report(saved).is_err() {
-                return;
+        loop {
+            match writer.wait_saved() {
+                Ok(saved) if saved.is_empty() => return,
+                Ok(saved) => {
+                    if self.report(saved).is_err() {
+                        return;
+                    }
+                }
+                // Each call takes one failure off; the first was told already.
+                Err(error) => tracing::debug!("{error}"),
             }
         }
     }
@@ -170,7 +180,13 @@ impl<'a> Session<'a> {
         path: &Path,
     ) -> Result<Exit> {
         loop {
-            let saved = writer.wait_saved()?;
+            let saved = match writer.wait_saved() {
+                Ok(saved) => saved,
+                Err(error) => {
+                    self.report_rest(&mut writer);
+                    return Err(error.into());
+                }
+            };
             if saved.is_empty() {
                 break;
             }
@@ -245,7 +261,11 @@ impl<'a> Session<'a> {
         if let Some(sheet) = sheet {
             say(&format!("contact sheet: {}", sheet.display()));
         }
-        say(&format!("next: {}", next_command(path)));
+        if self.interrupted {
+            say(&format!("to go on: the same command with --resume --out {}", path.display()));
+        } else {
+            say(&format!("next: {}", next_command(path)));
+        }
     }
 }
 

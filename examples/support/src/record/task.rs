@@ -70,7 +70,8 @@ fn camera(c: &PlannedCamera) -> Value {
         "name": c.spec.name,
         "width": size.width,
         "height": size.height,
-        "fovy_deg": c.fovy.0.to_degrees(),
+        // A plan says degrees: what comes back from radians is shown without the last digits' noise.
+        "fovy_deg": (c.fovy.0.to_degrees() * 1e9).round() / 1e9,
         "mount": mount,
     })
 }

@@ -1,9 +1,7 @@
 //! Drives the arm with the recorded actions.
 
-use std::time::Duration;
-
 use so101_dataset::sidecar::table_key;
-use so101_dataset::{Dataset, EpisodeEntry};
+use so101_dataset::{Dataset, EpisodeEntry, Recording};
 use so101_hal::kinematics::{LIMITS, Limits};
 use so101_hal::{Action, Clock as _, Degrees, JOINTS, JointId, JointVector, Radians};
 
@@ -11,6 +9,7 @@ use super::units::Recorded;
 use crate::error::Result;
 use crate::plan::{EpisodeSetup, Jitter, Plan};
 use crate::record::attempt_seed;
+use crate::record::episode::period;
 use crate::record::rigs::Rig;
 
 /// Excess over a joint's limit, in its unit, that is not worth a note: the step of an encoder.
@@ -80,11 +79,6 @@ pub(super) fn play(
     Ok(Played { trace: Trace { fps, commanded, recorded, simulated }, success, notes })
 }
 
-/// Time from the start to control period `i`, without accumulated rounding.
-fn period(i: u32, fps: u32) -> Duration {
-    Duration::from_nanos(u64::from(i) * 1_000_000_000 / u64::from(fps.max(1)))
-}
-
 /// The range of a joint of the model, in degrees or percent.
 fn range(joint: JointId) -> [f64; 2] {
     let degrees = |l: &Limits| [l.lower, l.upper].map(|v: Radians| Degrees::from(v).0);
@@ -148,7 +142,8 @@ pub(super) fn place_object(plan: &mut Plan, set: &Dataset, episode: u64) -> Resu
             && entry.task == plan.task()
             && entry.object.as_ref().is_some_and(|name| plan.select_object(name).is_ok())
             && let Ok(index) = u32::try_from(entry.episode)
-            && let Ok(setup) = plan.episode(attempt_seed(seed, attempt(entry)), index, Jitter::On)
+            && let Some(jitter) = recorded_jitter(sidecar.recording(), plan)
+            && let Ok(setup) = plan.episode(attempt_seed(seed, attempt(entry)), index, jitter)
         {
             let note =
                 format!("{} lies where the plan puts it for seed {seed}, episode {index}", setup.object.name);
@@ -161,6 +156,14 @@ pub(super) fn place_object(plan: &mut Plan, set: &Dataset, episode: u64) -> Resu
         setup.object.name
     );
     Ok(Placed { setup, planned: false, note })
+}
+
+/// How the objects of this set were placed, if by this plan.
+fn recorded_jitter(recording: &Recording, plan: &Plan) -> Option<Jitter> {
+    let fixed = |key: &str| recording.session.fixed.get(key)?.as_str();
+    let same_plan = fixed("plan") == Some(plan.fingerprint());
+    let jitter = [Jitter::On, Jitter::Off].into_iter().find(|j| fixed("jitter") == Some(j.name()));
+    jitter.filter(|_| same_plan)
 }
 
 /// Which attempt the episode is, from 0: the recorder notes later ones, whose object lies elsewhere.

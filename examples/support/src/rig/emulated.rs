@@ -6,8 +6,8 @@ use std::time::Duration;
 use so101_hal::kinematics::{GripperMap, Kinematics, LinkPoses, Pose, Tcp};
 use so101_hal::{
     Action, Calibration, CameraSpec, Clock, Degrees, EmulatedBus, EmulatedServos, EmulatorOptions,
-    FollowerArm, JOINTS, JointVector, NamedFrame, Observation, Percent, Radians, Robot, RobotDescription,
-    Rounding, Timestamp, VirtualClock,
+    FollowerArm, JointVector, NamedFrame, Observation, Percent, Radians, Robot, RobotDescription, Rounding,
+    Timestamp, VirtualClock,
 };
 
 use super::Pictures;
@@ -100,20 +100,13 @@ impl EmulatedRig {
     }
 
     /// Begins an episode: the object is put where the setup says, and the arm is put at home by hand, at once (a hand
-    /// moves the emulated servos; no time passes and nothing is pushed on the way). The goal of every servo is home.
+    /// moves the emulated servos, and nothing is pushed on the way). The goal of every servo is home.
     ///
     /// # Errors
     /// Errors of the bus.
     pub fn reset(&mut self, setup: &EpisodeSetup) -> Result<()> {
-        let sent = self.arm.send(&self.home)?;
-        let ticks = self.calibration.to_ticks(&sent, Rounding::Nearest)?;
-        for (joint, ticks) in JOINTS.into_iter().zip(ticks) {
-            self.servos.set_ticks(joint, f64::from(ticks.0));
-        }
-        self.scene = Scene::new(setup.object.clone(), setup.pose);
-        self.posture = self.servos.true_joints(&self.calibration);
-        self.looked = self.clock.now();
-        Ok(())
+        let home = self.home;
+        self.put(&home, Scene::new(setup.object.clone(), setup.pose))
     }
 
     /// Begins with the arm put at `joints` by hand, at once, as [`Self::reset`] puts it at home; they are clamped to
@@ -122,15 +115,28 @@ impl EmulatedRig {
     /// # Errors
     /// Errors of the bus, and numbers that are not finite.
     pub fn start_at(&mut self, joints: &JointVector<Degrees>, setup: Option<&EpisodeSetup>) -> Result<()> {
-        self.arm.send(joints)?;
-        let ticks = self.calibration.to_ticks(joints, Rounding::Nearest)?;
-        for ((joint, c), ticks) in self.calibration.iter().zip(ticks) {
-            self.servos.set_ticks(joint, f64::from(ticks.0.clamp(c.range_min, c.range_max)));
-        }
-        self.scene = match setup {
+        let scene = match setup {
             Some(setup) => Scene::new(setup.object.clone(), setup.pose),
             None => Scene::new(self.scene.object().clone(), ASIDE),
         };
+        self.put(joints, scene)
+    }
+
+    /// Makes `joints` goal and position, and starts the next whole second. The servos move on a grid of time: an
+    /// episode must find it in the same phase whether it is the first of a session or comes after others.
+    fn put(&mut self, joints: &JointVector<Degrees>, scene: Scene) -> Result<()> {
+        let sent = self.arm.send(joints)?;
+        let ticks = self.calibration.to_ticks(&sent, Rounding::Nearest)?;
+        let by_hand = |servos: &EmulatedServos| {
+            for ((joint, c), ticks) in self.calibration.iter().zip(ticks) {
+                servos.set_ticks(joint, f64::from(ticks.0.clamp(c.range_min, c.range_max)));
+            }
+        };
+        by_hand(&self.servos);
+        let seconds = self.clock.now().since_start().as_secs() + 1;
+        self.clock.sleep_until(Timestamp::from_start(Duration::from_secs(seconds)));
+        by_hand(&self.servos);
+        self.scene = scene;
         self.posture = self.servos.true_joints(&self.calibration);
         self.looked = self.clock.now();
         Ok(())

@@ -23,6 +23,21 @@ fn the_demonstrator_pushes_from_every_cell_of_the_plan() {
 }
 
 #[test]
+fn a_trial_ends_when_the_recorder_would() {
+    let plan = Plan::push_left();
+    let mut rig = SimRig::new(&plan, 30, LeftOf::Robot, Pictures::Off).unwrap();
+    let mut setup = plan.episode(0, 0, Jitter::Off).unwrap();
+    let config = PushConfig::default();
+    let expert = PushLeft::new(&plan.home(), &setup, config).unwrap();
+    let rest_s = expert.duration().as_secs_f64() + 0.3;
+    let end_s =
+        |rig: &mut SimRig, setup: &_| rig.trial(&plan, setup, config).unwrap().poses.last().unwrap()[0];
+    assert!((end_s(&mut rig, &setup) - rest_s).abs() < 1.0 / 30.0);
+    setup.cap = std::time::Duration::from_secs(2);
+    assert!((end_s(&mut rig, &setup) - 2.0).abs() < 1e-9);
+}
+
+#[test]
 fn the_plans_scene_is_the_main_jobs_scene() {
     assert_eq!(scene(&Plan::push_left()), Scene::push_table());
 }

@@ -1,7 +1,5 @@
 //! One episode of the demonstrator without recording: for success rates over many seeds.
 
-use std::time::Duration;
-
 use so101_hal::{Action, Robot as _};
 use so101_sim::PushVerdict;
 
@@ -9,6 +7,7 @@ use super::SimRig;
 use crate::error::Result;
 use crate::expert::{PushConfig, PushLeft};
 use crate::plan::{EpisodeSetup, Plan};
+use crate::record::episode::{period, periods};
 
 /// The object at one control period: time in seconds, position in metres, orientation w x y z.
 pub type PoseRow = [f64; 8];
@@ -16,14 +15,14 @@ pub type PoseRow = [f64; 8];
 /// What came of an episode.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// The predicate's judgement at the episode's cap.
+    /// The predicate's judgement at the episode's end.
     pub verdict: PushVerdict,
-    /// Where the object was, one row a control period, the last one at the cap.
+    /// Where the object was, one row a control period, the last one at the end.
     pub poses: Vec<PoseRow>,
 }
 
 impl SimRig {
-    /// Lets the demonstrator do `setup` up to its cap.
+    /// Lets the demonstrator do `setup` for as long as the recorder would, so that the rate is that of recordings.
     ///
     /// The demonstrator is not told where the object goes: on a face with friction, a hand that follows a slipping
     /// object drags it farther away.
@@ -33,21 +32,22 @@ impl SimRig {
     pub fn trial(&mut self, plan: &Plan, setup: &EpisodeSetup, config: PushConfig) -> Result<Trial> {
         let mut expert = PushLeft::new(&plan.home(), setup, config)?;
         self.begin(setup)?;
-        let (clock, fps) = (self.clock(), u64::from(self.fps));
+        let (clock, fps) = (self.clock(), self.fps);
+        let last = periods(&expert, setup, fps);
         let start = clock.now();
         let mut poses = Vec::new();
-        for tick in 0.. {
-            let at = Duration::from_nanos(tick * 1_000_000_000 / fps);
+        for tick in 0..=last {
+            let at = period(tick, fps);
             self.observe()?;
             poses.extend(self.object_state().map(|o| {
                 let ([x, y, z], [qw, qx, qy, qz]) = (o.position_m, o.quat_wxyz);
                 [at.as_secs_f64(), x, y, z, qw, qx, qy, qz]
             }));
-            if at >= setup.cap {
+            if tick == last {
                 break;
             }
             self.act(&Action { joints: expert.goal(at)?.joints })?;
-            clock.sleep_until(start + Duration::from_nanos((tick + 1) * 1_000_000_000 / fps));
+            clock.sleep_until(start + period(tick + 1, fps));
         }
         let verdict = self.judge()?;
         Ok(Trial { verdict, poses })
