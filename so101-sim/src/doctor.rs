@@ -71,6 +71,10 @@ pub fn missing_render_packages() -> String {
 /// The shared library's file.
 fn library() -> Finding {
     const PART: &str = "mujoco library";
+    // A program that runs has found it, wherever it was started.
+    if let Some(path) = loaded_library() {
+        return Finding::well(PART, path);
+    }
     let dir =
         std::env::var_os("MUJOCO_DYNAMIC_LINK_DIR").map_or_else(|| PathBuf::from(LIBRARY_DIR), PathBuf::from);
     let names = [
@@ -86,6 +90,13 @@ fn library() -> Finding {
             format!("run `{SETUP_COMMAND}`"),
         ),
     }
+}
+
+/// MuJoCo's library in this process, where the system tells (Linux).
+fn loaded_library() -> Option<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let paths = maps.lines().filter_map(|line| line.find('/').and_then(|at| line.get(at..)));
+    paths.into_iter().find(|path| path.contains("libmujoco")).map(str::to_owned)
 }
 
 /// A file that headless OpenGL needs.

@@ -131,8 +131,7 @@ def main():
         elif status == 0:
             if len(saved) != a.episodes:
                 bad.append(f"whole, but with {len(saved)} episodes")
-
-            if leftovers := [p.name for p in a.work.glob(f".{out.name}.*") if p.suffix != ".lock"]:
+            if leftovers := [p.name for p in a.work.glob(f".{out.name}.*")]:
                 bad.append(f"left beside it: {leftovers}")
         else:
             bad.append(f"ended with {status}: {err[-300:]}")
