@@ -44,7 +44,7 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 
-pub use geometry::{JAW_CONTACT, JAW_LIMITS, LIMITS, Limits};
+pub use geometry::{JAW_CONTACT, JAW_LIMITS, LIMITS, Limits, PAN_X_M, ROLL_PHASE_RAD};
 pub use gripper::{GripperMap, aperture_m, jaw_from_aperture};
 pub use ik::LIMIT_TOLERANCE;
 pub use jacobian::Jacobian;
@@ -55,9 +55,7 @@ pub use tcp::Tcp;
 
 use crate::math::sin_cos;
 use crate::units::Radians;
-use geometry::{
-    FOREARM_M, PAN_X_M, ROLL_LATERAL_M, ROLL_PHASE, SHOULDER_R_M, SHOULDER_Z_M, UPPER_M, WRIST_M,
-};
+use geometry::{FOREARM_M, ROLL_LATERAL_M, SHOULDER_R_M, SHOULDER_Z_M, UPPER_M, WRIST_M};
 
 /// The kinematics of the arm with a chosen tool centre point.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,7 +96,7 @@ impl Kinematics {
         let (s2, c2) = sin_cos(q[1].0);
         let (s23, c23) = sin_cos(q[1].0 + q[2].0);
         let (st, ct) = sin_cos(q[1].0 + q[2].0 + q[3].0);
-        let (sf, cf) = sin_cos(ROLL_PHASE - q[4].0);
+        let (sf, cf) = sin_cos(ROLL_PHASE_RAD - q[4].0);
         let hand = self.hand(sf, cf);
         let wrist = add(add([SHOULDER_R_M, SHOULDER_Z_M], bent(UPPER_M, s2, c2)), bent(FOREARM_M, s23, c23));
         let [r, z] = add(wrist, bent([self.reach_m, hand.up_m], st, ct));

@@ -1,7 +1,8 @@
 //! Bad input: one line with what, where and what to do; the documented exit code; no panic.
 
+use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::programs::{example, record, stderr, succeed};
 
@@ -189,22 +190,28 @@ fn a_disk_without_room_for_an_episode_is_refused_before_anything_is_recorded() {
     }
 }
 
-#[test]
-fn a_second_ctrl_c_ends_at_once_and_what_was_saved_is_whole() {
-    use std::io::{BufRead as _, BufReader};
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("set");
-    let mut child = record(&path, 24)
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+/// A recorder that has saved one episode and goes on, and the lines that it prints from then on.
+fn recorder_after_its_first_episode(path: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut child = record(path, 24).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().starts_with("saved episode=0"));
-    let pid = rustix::process::Pid::from_child(&child);
+    (child, lines)
+}
+
+/// What Ctrl-C does.
+fn interrupt(child: &Child) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once_and_what_was_saved_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    let (mut child, lines) = recorder_after_its_first_episode(&path);
     // Both may be taken for one; the program has ended by itself then, with the same code.
     for _ in 0..2 {
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        interrupt(&child);
     }
     lines.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -221,18 +228,10 @@ fn a_second_ctrl_c_ends_at_once_and_what_was_saved_is_whole() {
 
 #[test]
 fn the_first_ctrl_c_drops_the_running_episode_and_keeps_the_others() {
-    use std::io::{BufRead as _, BufReader};
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("set");
-    let mut child = record(&path, 24)
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().starts_with("saved episode=0"));
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let (mut child, lines) = recorder_after_its_first_episode(&path);
+    interrupt(&child);
     let saved = 1 + lines.filter(|l| l.as_ref().unwrap().starts_with("saved")).count() as u64;
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let set = so101_dataset::Dataset::open(&path).unwrap();

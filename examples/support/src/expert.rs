@@ -7,7 +7,7 @@ mod path;
 
 use std::time::Duration;
 
-use so101_hal::kinematics::{Kinematics, Tcp};
+use so101_hal::kinematics::{Kinematics, PAN_X_M, ROLL_PHASE_RAD, Tcp};
 use so101_hal::{Degrees, JointVector, Percent, Radians};
 
 use self::path::{Path, Posture, Segment};
@@ -133,10 +133,6 @@ struct Hand {
     left_of: LeftOf,
 }
 
-/// The pan axis of the arm, base frame, and the turn of the gripper link at zero roll (official URDF).
-const PAN_X_M: f64 = 0.038_835_3;
-const ROLL_PHASE: f64 = 0.048_679_5;
-
 /// The back of the fixed jaw stands out over LeRobot's fingertip by this much.
 const JAW_BACK_M: f64 = 0.0045;
 /// The hand leans back to the base: it touches this much nearer to the base than its fingertip is.
@@ -209,7 +205,7 @@ impl Hand {
         let [x, y, _] = posture.fingertip_m;
         let azimuth = y.atan2(x - PAN_X_M);
         let sign = self.left_of.sign();
-        Radians(ROLL_PHASE - (sign * azimuth.cos()).atan2(-sign * posture.pitch.0.sin() * azimuth.sin()))
+        Radians(ROLL_PHASE_RAD - (sign * azimuth.cos()).atan2(-sign * posture.pitch.0.sin() * azimuth.sin()))
     }
 
     /// The posture with the elbow up, for want of a posture before.

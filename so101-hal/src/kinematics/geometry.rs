@@ -8,7 +8,7 @@ use crate::joint::JointId;
 use crate::units::Radians;
 
 /// The pan axis is vertical and stands this far in front of the base's origin.
-pub(super) const PAN_X_M: f64 = 0.038_835_3;
+pub const PAN_X_M: f64 = 0.038_835_3;
 /// Distance of the lift axis from the pan axis.
 pub(super) const SHOULDER_R_M: f64 = 0.030_399_2;
 /// Height of the lift axis above the base's origin.
@@ -26,7 +26,7 @@ pub(super) const FOREARM_ANGLE: f64 = 0.038_527_996_842_138_44;
 /// From the wrist axis along the approach to the origin of the gripper link.
 pub(super) const WRIST_M: f64 = 0.061_1;
 /// The gripper link is turned by this about the roll axis at zero roll.
-pub(super) const ROLL_PHASE: f64 = 0.048_679_5;
+pub const ROLL_PHASE_RAD: f64 = 0.048_679_5;
 
 /// The range of a joint.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -28,8 +28,8 @@
 //!   as inside, is clamped and reported.
 
 use super::geometry::{
-    FOREARM_ANGLE, FOREARM_LENGTH_M, FOREARM_M, LIMITS, PAN_X_M, ROLL_LATERAL_M, ROLL_PHASE, SHOULDER_R_M,
-    SHOULDER_Z_M, UPPER_ANGLE, UPPER_LENGTH_M, UPPER_M, finite, worst_excess,
+    FOREARM_ANGLE, FOREARM_LENGTH_M, FOREARM_M, LIMITS, PAN_X_M, ROLL_LATERAL_M, ROLL_PHASE_RAD,
+    SHOULDER_R_M, SHOULDER_Z_M, UPPER_ANGLE, UPPER_LENGTH_M, UPPER_M, finite, worst_excess,
 };
 use super::pose::{Pose, dot};
 use super::solution::{Elbow, Facing, IkSolution, Solutions, Unreachable};
@@ -81,7 +81,7 @@ impl Kinematics {
         search.clamped = by.0;
         // Clamped first, so that the position is met with the roll that will be used.
         let q5 = LIMITS[4].clamp(roll).0;
-        let (sf, cf) = sin_cos(ROLL_PHASE - q5);
+        let (sf, cf) = sin_cos(ROLL_PHASE_RAD - q5);
         let hand = self.hand(sf, cf);
         let (st, ct) = sin_cos(pitch.0);
         let tool = bent([self.reach_m, hand.up_m], st, ct);
@@ -178,7 +178,7 @@ fn in_plane(search: &mut Search, wrist: [f64; 3], axes: &[[f64; 3]; 3], plane: [
         facing: if tcp_forward_m >= 0.0 { Facing::Front } else { Facing::Back },
         wrist_m: [forward(plane, wrist) - SHOULDER_R_M, wrist[2] - SHOULDER_Z_M],
         pitch: atan2(-z[2], forward(plane, z)),
-        roll: wrap(ROLL_PHASE - atan2(lateral(plane, x), lateral(plane, y))),
+        roll: wrap(ROLL_PHASE_RAD - atan2(lateral(plane, x), lateral(plane, y))),
     });
 }
 

@@ -82,11 +82,14 @@ fn turned(parent_from_joint: &Pose, angle: Radians) -> Pose {
 
 #[cfg(test)]
 mod tests {
-    use super::super::geometry::ROLL_PHASE;
+    use super::super::geometry::ROLL_PHASE_RAD;
     use super::{COS_PHASE, SIN_PHASE};
 
     #[test]
     fn sine_and_cosine_of_the_phase_are_written_to_the_last_digit() {
-        assert!((SIN_PHASE - ROLL_PHASE.sin()).abs() < 1e-17 && (COS_PHASE - ROLL_PHASE.cos()).abs() < 2e-16);
+        assert!(
+            (SIN_PHASE - ROLL_PHASE_RAD.sin()).abs() < 1e-17
+                && (COS_PHASE - ROLL_PHASE_RAD.cos()).abs() < 2e-16
+        );
     }
 }
