@@ -10,7 +10,7 @@ use so101_support::replay::{self, ReplayArgs};
 ///
 /// The arm starts at the first recorded state and gets the recorded actions at the recording's rate, in simulated time. The report has two differences a joint, in degrees (gripper: percent), as RMS and maximum.
 ///
-/// commanded - simulated: action i less the position one control period later, which is what the arm made of it.
+/// commanded - simulated: action i less the position one control period later, which is what the arm made of it. Where an episode begins with a command far from its first state, it counts from where the joint has caught up, and a note tells the figure of all rows.
 ///
 /// recorded - simulated: state i less the position at the same moment.
 ///

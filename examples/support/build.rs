@@ -8,5 +8,9 @@ fn main() {
     let Ok(dir) = std::env::var("MUJOCO_DYNAMIC_LINK_DIR") else { return };
     if linked && unix && std::env::var_os("DOCS_RS").is_none() {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{dir}");
+        // What so101-sim's build script made for the case that MuJoCo is gone by then.
+        if let Ok(speaker) = std::env::var("DEP_SO101_MUJOCO_SPEAKER") {
+            println!("cargo::rustc-link-arg=-Wl,-rpath,{speaker}");
+        }
     }
 }

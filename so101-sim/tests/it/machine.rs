@@ -42,6 +42,30 @@ fn child() {
     }
 }
 
+/// The folders in which this binary looks for its libraries.
+#[cfg(all(feature = "render", target_os = "linux"))]
+fn library_folder() -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os("MUJOCO_DYNAMIC_LINK_DIR")?);
+    folder.join("libmujoco.so.3.17.0").exists().then_some(folder)
+}
+
+#[cfg(all(feature = "render", target_os = "linux"))]
+#[test]
+fn a_program_whose_mujoco_is_gone_says_so_in_the_loaders_place() {
+    let Some(folder) = library_folder() else {
+        println!("skipped: MUJOCO_DYNAMIC_LINK_DIR is not the folder of libmujoco.so.3.17.0");
+        return;
+    };
+    let Some(out) = run_hidden(folder.to_str().unwrap(), "libmujoco.so*") else {
+        println!("skipped: no overlay in a mount namespace over {}", folder.display());
+        return;
+    };
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{text}");
+    assert!(text.starts_with("error: MuJoCo's library libmujoco.so.3.17.0 is gone from"), "{text}");
+    assert!(text.contains("run `./run setup`"), "{text}");
+}
+
 fn run_child(mut command: Command) -> Output {
     command.args(["--exact", "machine::child", "--nocapture", "--test-threads=1"]);
     command.env(CHILD, "1").env("RUST_BACKTRACE", "0").output().unwrap()

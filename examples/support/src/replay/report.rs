@@ -10,8 +10,11 @@ use super::run::Trace;
 use super::units::Unit;
 use crate::record::rigs::Scenery;
 
-/// A first command further than this from the start, in the joint's unit, is worth a note.
+/// A first command further than this from the start, in the joint's unit: the joint has to catch up first.
 const FAR: f64 = 5.0;
+
+/// A joint that comes this close to its command has caught up.
+const CAUGHT_UP: f64 = 2.0;
 
 /// How far two curves of a joint are apart, in the joint's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,11 +29,12 @@ pub(super) struct Deviation {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct JointReport {
     pub(super) joint: JointId,
-    /// Action `i` less the position one period later.
+    /// Action `i` less the position one period later, from the first row at which the joint has caught up.
     pub(super) commanded: Deviation,
-    /// The RMS of that without the first second, in which an arm that starts elsewhere catches up; `None` where the
-    /// episode is no longer.
-    pub(super) commanded_after_1s_rms: Option<f64>,
+    /// Rows before that: 0 where the first command is near the start, and where the joint never catches up.
+    pub(super) rows_to_catch_up: usize,
+    /// The same difference over all rows.
+    pub(super) commanded_whole: Deviation,
     /// State `i` less the position at the same moment.
     pub(super) recorded: Deviation,
 }
@@ -54,29 +58,45 @@ pub(super) struct Report {
 /// Both differences of every joint.
 pub(super) fn compare(trace: &Trace) -> [JointReport; 6] {
     let after = trace.simulated.get(1..).unwrap_or(&[]);
-    JOINTS.map(|joint| JointReport {
-        joint,
-        commanded: deviation(&trace.commanded, after, joint, trace.fps),
-        commanded_after_1s_rms: {
-            let settled = |rows| <[JointVector<Degrees>]>::get(rows, trace.fps as usize..).unwrap_or(&[]);
-            let (commanded, after) = (settled(&trace.commanded), settled(after));
-            (!after.is_empty()).then(|| deviation(commanded, after, joint, trace.fps).rms)
-        },
-        recorded: deviation(&trace.recorded, &trace.simulated, joint, trace.fps),
+    JOINTS.map(|joint| {
+        let rows_to_catch_up = catch_up(trace, after, joint);
+        JointReport {
+            joint,
+            commanded: deviation(&trace.commanded, after, joint, trace.fps, rows_to_catch_up),
+            rows_to_catch_up,
+            commanded_whole: deviation(&trace.commanded, after, joint, trace.fps, 0),
+            recorded: deviation(&trace.recorded, &trace.simulated, joint, trace.fps, 0),
+        }
     })
 }
 
-fn deviation(a: &[JointVector<Degrees>], b: &[JointVector<Degrees>], joint: JointId, fps: u32) -> Deviation {
+/// Rows that a joint needs to reach its command for the first time, when it starts far from it: no servo is there at
+/// once, and what it does on the way says nothing about how it follows.
+fn catch_up(trace: &Trace, after: &[JointVector<Degrees>], joint: JointId) -> usize {
+    let apart = |(a, b): (&JointVector<Degrees>, &JointVector<Degrees>)| (value(a, joint) - value(b, joint)).abs();
+    let starts_far = trace.commanded.first().zip(trace.simulated.first()).is_some_and(|ends| apart(ends) > FAR);
+    let reached = || trace.commanded.iter().zip(after).position(|row| apart(row) <= CAUGHT_UP);
+    if starts_far { reached().unwrap_or(0) } else { 0 }
+}
+
+/// The distance of two curves from row `from` on.
+fn deviation(
+    a: &[JointVector<Degrees>],
+    b: &[JointVector<Degrees>],
+    joint: JointId,
+    fps: u32,
+    from: usize,
+) -> Deviation {
     let mut all = Deviation::default();
     let mut squares = 0.0;
-    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+    for (i, (a, b)) in a.iter().zip(b).enumerate().skip(from) {
         let apart = (value(a, joint) - value(b, joint)).abs();
         squares += apart * apart;
         if apart > all.max {
             (all.max, all.max_at_s) = (apart, i as f64 / f64::from(fps.max(1)));
         }
     }
-    all.rms = (squares / a.len().min(b.len()).max(1) as f64).sqrt();
+    all.rms = (squares / a.len().min(b.len()).saturating_sub(from).max(1) as f64).sqrt();
     all
 }
 
@@ -108,16 +128,28 @@ impl Report {
         let ends = self.trace.commanded.first().zip(self.trace.simulated.first());
         let note = |j: &JointReport| {
             let apart = ends.map(|(a, b)| (value(a, j.joint) - value(b, j.joint)).abs())?;
-            let (rms, unit) = (j.commanded_after_1s_rms?, unit_name(j.joint));
-            (apart > FAR).then(|| {
+            let (whole, unit) = (j.commanded_whole, unit_name(j.joint));
+            if apart <= FAR {
+                return None;
+            }
+            Some(if j.rows_to_catch_up == 0 && whole.max > CAUGHT_UP {
+                format!("{} starts {apart:.1} {unit} from its first command and does not catch up with it", j.joint)
+            } else {
                 format!(
-                    "{} starts {apart:.1} {unit} from its first command: without the first second commanded - \
-                     simulated is {rms:.2} {unit} RMS",
-                    j.joint
+                    "{} starts {apart:.1} {unit} from its first command and has caught up after {:.2} s, from where \
+                     commanded - simulated counts; over all rows it is {:.2} {unit} RMS, {:.1} at most",
+                    j.joint,
+                    self.at_s(j.rows_to_catch_up),
+                    whole.rms,
+                    whole.max
                 )
             })
         };
         self.joints.iter().filter_map(note).collect()
+    }
+
+    fn at_s(&self, row: usize) -> f64 {
+        row as f64 / f64::from(self.trace.fps.max(1))
     }
 
     /// A heading and a table of the joints.
@@ -169,7 +201,8 @@ impl Report {
                     "joint": j.joint.name(),
                     "unit": unit_name(j.joint),
                     "commanded_minus_simulated": figures(j.commanded),
-                    "commanded_minus_simulated_rms_after_1s": j.commanded_after_1s_rms,
+                    "caught_up_after_s": self.at_s(j.rows_to_catch_up),
+                    "commanded_minus_simulated_all_rows": figures(j.commanded_whole),
                     "recorded_minus_simulated": figures(j.recorded),
                 })
             })
@@ -272,14 +305,23 @@ pub(super) mod tests {
         for (simulated, late) in trace.simulated.iter_mut().zip([40.0, 30.0, 20.0, 10.0]) {
             simulated.body[3].0 -= late;
         }
-        let report = report(trace, Unit::Degrees("the set says so"));
-        let wrist = &report.joints[3];
-        assert!(wrist.commanded.rms > 3.0 && wrist.commanded_after_1s_rms == Some(0.0), "{wrist:?}");
-        let text = report.to_text();
+        let late = report(trace.clone(), Unit::Degrees("the set says so"));
+        let wrist = &late.joints[3];
+        assert!(wrist.commanded.rms < 1e-9 && wrist.commanded_whole.rms > 3.0, "{wrist:?}");
+        // Positions 1 to 3 are 30, 20 and 10 degrees late: row 3 is the first that is not.
+        assert_eq!(wrist.rows_to_catch_up, 3);
+        let text = late.to_text();
         assert_eq!(text.matches("from its first command").count(), 1, "{text}");
-        assert!(text.contains("note         wrist_flex starts"), "{text}");
-        // Half a second is too short for a figure without its first second.
-        assert_eq!(compare(&perfect(15))[0].commanded_after_1s_rms, None);
+        assert!(text.contains("note         wrist_flex starts") && text.contains("after 0.10 s"), "{text}");
+        // What goes wrong later counts, whatever was before.
+        trace.simulated[50].body[3].0 += 20.0;
+        let again = compare(&trace)[3];
+        assert!(again.rows_to_catch_up == 3 && (again.commanded.max - 20.0).abs() < 1e-9, "{again:?}");
+        // An arm that never comes near is not excused.
+        trace.simulated.iter_mut().for_each(|q| q.body[3].0 -= 40.0);
+        let never = report(trace, Unit::Degrees("the set says so"));
+        assert_eq!(never.joints[3].commanded, never.joints[3].commanded_whole);
+        assert!(never.to_text().contains("does not catch up"), "{}", never.to_text());
     }
 
     #[test]
