@@ -66,9 +66,9 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// The dataset has an older layout.
+    /// The dataset has a layout that is too old to be read.
     #[error(
-        "dataset of version {found}, this reader takes v3.0: convert it with lerobot's convert_dataset_v21_to_v30: {}",
+        "dataset of version {found}, only v2.0, v2.1 and v3.0 are known here: convert it with the lerobot of its time: {}",
         path.display()
     )]
     OldVersion {
@@ -78,8 +78,17 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The dataset has a layout that can be read, but not written.
+    #[error("dataset of version {found}, only v3.0 is written: convert it first (example convert_dataset): {}", path.display())]
+    ReadOnlyVersion {
+        /// `codebase_version` of the file.
+        found: String,
+        /// The dataset.
+        path: PathBuf,
+    },
+
     /// The dataset has a newer layout.
-    #[error("dataset of version {found}, this reader takes v3.0: use a newer version of so101-dataset: {}", path.display())]
+    #[error("dataset of version {found}, v3.0 is the newest known here: use a newer version of so101-dataset: {}", path.display())]
     NewVersion {
         /// `codebase_version` of the file.
         found: String,

@@ -11,7 +11,7 @@ use crate::features::Features;
 pub const INFO_PATH: &str = "meta/info.json";
 /// Largest info.json accepted.
 pub const MAX_INFO_BYTES: u64 = 16 << 20;
-/// The version that this crate reads and writes.
+/// The version that this crate writes.
 pub const CODEBASE_VERSION: &str = "v3.0";
 /// Where the rows lie.
 pub const DATA_PATH: &str = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet";
@@ -24,6 +24,36 @@ const MAX_FPS: u64 = 100_000;
 const MAX_TOTAL: u64 = 1 << 48;
 /// Widest zero padding accepted in a path template.
 const MAX_PADDING: usize = 12;
+
+/// Layouts that this crate reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Version {
+    /// A file an episode; statistics of the whole set only.
+    V20,
+    /// A file an episode, with statistics of each.
+    V21,
+    /// Many episodes a file.
+    V30,
+}
+
+impl Version {
+    /// `v2.0`, `v2.1` or `v3.0`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V20 => "v2.0",
+            Self::V21 => "v2.1",
+            Self::V30 => "v3.0",
+        }
+    }
+}
+
+impl core::fmt::Display for Version {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// The header of a dataset: layout, features, totals.
 ///
@@ -38,7 +68,7 @@ const MAX_PADDING: usize = 12;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Info {
-    /// Version of the layout, `v3.0`.
+    /// Version of the layout, such as `v3.0`; see [`Info::version`].
     pub codebase_version: String,
     /// Frames a second.
     pub fps: u32,
@@ -91,6 +121,16 @@ impl Info {
         };
         info.set_totals(0, 0, 0);
         info
+    }
+
+    /// The layout that `codebase_version` means.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        match self.codebase_version.trim_start_matches('v') {
+            "2.0" | "2" => Version::V20,
+            v if v.starts_with("2.") => Version::V21,
+            _ => Version::V30,
+        }
     }
 
     /// Sets the three totals and the split `train` that covers all episodes.
@@ -159,9 +199,10 @@ impl Info {
             splits: keys.splits()?,
             extra: keys.map,
         };
-        check_template("data_path", &info.data_path, path)?;
+        let version = info.version();
+        check_template("data_path", &info.data_path, version, path)?;
         if let Some(template) = &info.video_path {
-            check_template("video_path", template, path)?;
+            check_template("video_path", template, version, path)?;
         } else if let Some((name, _)) = info.features.videos().next() {
             return Err(Error::key("video_path", format!("is missing or null, but {name} is a video"), path));
         }
@@ -252,7 +293,7 @@ impl Keys<'_> {
         let (major, minor) =
             found.trim_start_matches('v').split_once('.').unwrap_or((found.trim_start_matches('v'), "0"));
         match (major.parse::<u32>(), minor.parse::<u32>()) {
-            (Ok(3), Ok(_)) => Ok(found),
+            (Ok(3), Ok(_)) | (Ok(2), Ok(0 | 1)) => Ok(found),
             (Ok(0..3), Ok(_)) => Err(Error::OldVersion { found, path: self.path.into() }),
             (Ok(_), Ok(_)) => Err(Error::NewVersion { found, path: self.path.into() }),
             _ => self.fail("codebase_version", format!("is {found:?}, not a version such as \"v3.0\"")),
@@ -346,7 +387,13 @@ fn number(v: f64) -> Value {
 }
 
 /// A template must render to a path that stays inside of the dataset.
-fn check_template(key: &str, template: &str, path: &Path) -> Result<()> {
+fn check_template(key: &str, template: &str, version: Version, path: &Path) -> Result<()> {
+    // LeRobot gives a template the names of its own version only.
+    let other = if version < Version::V30 { ["{chunk_index", "{file_index"] } else { ["{episode_chunk", "{episode_index"] };
+    if let Some(name) = other.iter().find(|name| template.contains(**name)) {
+        let problem = format!("is {template:?}, the field {name}}} is unknown in {version}");
+        return Err(Error::key(key, problem, path));
+    }
     let rendered = render(template, 0, 0, Some("key")).map_err(|problem| Error::key(key, problem, path))?;
     let inside = !rendered.is_empty()
         && !rendered.contains(['\0', '\\'])
@@ -370,8 +417,9 @@ fn render(template: &str, chunk: u64, file: u64, video_key: Option<&str>) -> Res
         rest = after;
         let (name, format) = field.split_once(':').unwrap_or((field, ""));
         let number = match (name, video_key) {
-            ("chunk_index", _) => chunk,
-            ("file_index", _) => file,
+            // The second names are those of v2.x, where an episode is a file.
+            ("chunk_index" | "episode_chunk", _) => chunk,
+            ("file_index" | "episode_index", _) => file,
             ("video_key", Some(key)) if format.is_empty() => {
                 out.push_str(key);
                 continue;

@@ -19,7 +19,7 @@ pub mod writer;
 pub use error::{Error, Result};
 pub use features::{DEFAULT_FEATURES, DType, Feature, Features, camera_feature};
 pub use image_stats::{ImageStats, sample_stride};
-pub use info::Info;
+pub use info::{Info, Version};
 pub use reader::{Column, Dataset, EpisodeRow, EpisodeTable, FeatureStats, Stats, Values, VideoSpan};
 pub use sidecar::{CameraRecord, EpisodeEntry, EpisodeRecord, SIDECAR_DIR, Sidecar};
 pub use spec::{BodyUnit, DatasetSpec, Recording, SessionInfo, SpecDiff, SpecDifference, Units};

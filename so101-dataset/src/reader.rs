@@ -1,4 +1,4 @@
-//! Reads LeRobot v3.0 datasets: ours, LeRobot's, and those converted from v2.1.
+//! Reads LeRobot datasets: v3.0 of ours and of LeRobot's, v2.1 and v2.0.
 //!
 //! Columns are found by name, never by place; lists may be of fixed or free length; further columns are ignored.
 //! [`Dataset::open`] reads the metadata and the footers of the data files and refuses a dataset whose counts and
@@ -9,6 +9,7 @@ mod column;
 pub(crate) mod data;
 pub(crate) mod episodes;
 pub(crate) mod files;
+mod jsonl;
 mod pages;
 pub(crate) mod parquet_file;
 mod stats;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::report::{Findings, Place};
 use super::{Subject, rules};
 use crate::features::{DEFAULT_FEATURES, DType};
-use crate::info::{CODEBASE_VERSION, INFO_PATH, Info};
+use crate::info::{CODEBASE_VERSION, INFO_PATH, Info, Version};
 use crate::reader::TASKS_PATH;
 use crate::reader::tasks::TaskTable;
 
@@ -14,7 +14,10 @@ pub(super) fn check_header(root: &Path, info: &Info, findings: &mut Findings) {
     let path = root.join(INFO_PATH);
     let place = Place::file(&path);
     if info.codebase_version != CODEBASE_VERSION {
-        let message = format!("version {}, this check knows {CODEBASE_VERSION}", info.codebase_version);
+        let message = match info.version() {
+            Version::V30 => format!("version {}, this check knows {CODEBASE_VERSION}", info.codebase_version),
+            old => format!("version {old}, which LeRobot 0.6 refuses: convert it (example convert_dataset)"),
+        };
         findings.warning(rules::INFO_VERSION, place, message);
     }
     let train = info.splits.get("train").and_then(serde_json::Value::as_str);

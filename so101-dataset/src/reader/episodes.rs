@@ -13,7 +13,7 @@ use super::parquet_file::ParquetFile;
 use super::stats::{FeatureStats, STATISTICS, Stats};
 use crate::error::{Error, Result};
 use crate::features::{DType, Feature, Features};
-use crate::info::Info;
+use crate::info::{Info, Version};
 
 /// Folder of these files.
 pub(crate) const EPISODES_DIR: &str = "meta/episodes";
@@ -71,6 +71,8 @@ impl VideoSpan {
 #[derive(Debug)]
 pub(crate) struct EpisodeFiles {
     files: Vec<ParquetFile>,
+    /// The dataset, where the rows come from `episodes.jsonl` of v2.x.
+    old_root: Option<PathBuf>,
     /// All rows.
     pub(crate) rows: Vec<EpisodeRow>,
 }
@@ -81,12 +83,16 @@ impl EpisodeFiles {
     /// # Errors
     /// [`Error::NotADataset`] without any file while info.json counts episodes, and what reading parquet returns.
     pub(crate) fn load(root: &Path, info: &Info) -> Result<Self> {
+        if info.version() < Version::V30 {
+            let rows = super::jsonl::episodes(root, info)?;
+            return Ok(Self { files: Vec::new(), old_root: Some(root.into()), rows });
+        }
         let paths = glob_two_levels(&root.join(EPISODES_DIR), "parquet")?;
         if paths.is_empty() && info.total_episodes > 0 {
             let path: PathBuf = root.join(EPISODES_DIR);
             return Err(Error::MissingFile { what: "the table of episodes".into(), path });
         }
-        let mut all = Self { files: Vec::new(), rows: Vec::new() };
+        let mut all = Self { files: Vec::new(), old_root: None, rows: Vec::new() };
         for path in paths {
             let file = ParquetFile::open(&path)?;
             // Bounds the memory before any row is decoded.
@@ -106,6 +112,9 @@ impl EpisodeFiles {
     /// # Errors
     /// What reading parquet returns.
     pub(crate) fn stats(&self, features: &Features) -> Result<Vec<Stats>> {
+        if let Some(root) = &self.old_root {
+            return super::jsonl::episode_stats(root, self.rows.len());
+        }
         let mut all = Vec::with_capacity(self.rows.len());
         for file in &self.files {
             let start = all.len();

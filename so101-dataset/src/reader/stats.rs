@@ -57,19 +57,32 @@ impl Stats {
         let Value::Object(features) = value else {
             return Err(Error::key("(top)", "is not an object", &path));
         };
+        Self::from_map(&features, "", &path).map(Some)
+    }
+
+    /// From an object of features, each an object of statistics; `before` is put in front of names in messages.
+    ///
+    /// # Errors
+    /// [`Error::Key`].
+    pub(crate) fn from_map(
+        features: &serde_json::Map<String, Value>,
+        before: &str,
+        path: &Path,
+    ) -> Result<Self> {
+        let key = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
         let mut stats = Self::default();
-        for (name, value) in &features {
+        for (name, value) in features {
             let Value::Object(statistics) = value else {
-                return Err(Error::key(name.as_str(), "is not an object", &path));
+                return Err(Error::key(key(name), "is not an object", path));
             };
             for (statistic, value) in statistics {
                 let mut numbers = Vec::new();
                 collect(value, &mut numbers)
-                    .map_err(|problem| Error::key(format!("{name}.{statistic}"), problem, &path))?;
+                    .map_err(|problem| Error::key(key(&format!("{name}.{statistic}")), problem, path))?;
                 stats.entry(name).put(statistic, numbers);
             }
         }
-        Ok(Some(stats))
+        Ok(stats)
     }
 }
 

@@ -9,7 +9,7 @@ use super::episodes::scalar_i64;
 use super::parquet_file::ParquetFile;
 use crate::error::{Error, Result};
 use crate::features::{DType, Feature};
-use crate::info::Info;
+use crate::info::{Info, Version};
 
 /// Where the task texts lie.
 pub const TASKS_PATH: &str = "meta/tasks.parquet";
@@ -29,6 +29,9 @@ impl TaskTable {
     /// # Errors
     /// [`Error::MissingFile`] while info.json counts tasks, [`Error::Column`], and what reading parquet returns.
     pub(crate) fn load(root: &Path, info: &Info) -> Result<Self> {
+        if info.version() < Version::V30 {
+            return Ok(Self { rows: super::jsonl::tasks(root, info)?, pandas_index: true });
+        }
         let path = root.join(TASKS_PATH);
         if !path.exists() {
             return if info.total_tasks == 0 {

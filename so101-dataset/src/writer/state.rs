@@ -10,7 +10,7 @@ use crate::commit::{self, Base, Change};
 use crate::error::{Error, Result};
 use crate::features::{DType, camera_feature};
 use crate::image_stats::ImageStats;
-use crate::info::{INFO_PATH, Info, to_indented_json};
+use crate::info::{INFO_PATH, Info, Version, to_indented_json};
 use crate::mp4::Mp4Index;
 use crate::reader::EpisodeRow;
 use crate::reader::{Dataset, STATS_PATH, TASKS_PATH};
@@ -134,6 +134,10 @@ impl State {
     /// Of the dataset at `root`, which must be whole and match the specification.
     pub(super) fn load(root: &Path, spec: &DatasetSpec) -> Result<Self> {
         let set = Dataset::open(root)?;
+        if set.info().version() < Version::V30 {
+            let found = set.info().codebase_version.clone();
+            return Err(Error::ReadOnlyVersion { found, path: root.into() });
+        }
         commit::refuse_linked_folders(root)?;
         let foreign = |episode, lacking| Error::SidecarMissing { episode, lacking, path: root.into() };
         let sidecar = set.sidecar()?.ok_or_else(|| foreign(0, "unit of the joints"))?;

@@ -9,4 +9,5 @@ mod planted_defects;
 mod planting;
 mod reads_lerobot;
 mod recording;
+mod reference_sets;
 mod writing;
