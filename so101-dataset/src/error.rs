@@ -66,6 +66,40 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// A row that the dataset does not have.
+    #[error("row {row} of a dataset of {rows}: ask for a smaller one: {}", path.display())]
+    NoSuchRow {
+        /// The global row that was asked for.
+        row: u64,
+        /// Rows of the dataset.
+        rows: u64,
+        /// The dataset.
+        path: PathBuf,
+    },
+
+    /// No row is left to be drawn.
+    #[error("no rows to load: choose episodes that are longer than the rows left out at their ends: {}", path.display())]
+    EmptySampler {
+        /// The dataset.
+        path: PathBuf,
+    },
+
+    /// A relative time that falls between two rows.
+    #[error(
+        "delta_timestamps: {time_s} s of {feature} is no whole number of periods at {fps} Hz within {tolerance_s} s: \
+         give multiples of 1/{fps} s"
+    )]
+    DeltaTimestamp {
+        /// The feature.
+        feature: String,
+        /// The time, in seconds.
+        time_s: f64,
+        /// Rows a second.
+        fps: u32,
+        /// How far off it may be, in seconds.
+        tolerance_s: f64,
+    },
+
     /// The dataset has a layout that is too old to be read.
     #[error(
         "dataset of version {found}, only v2.0, v2.1 and v3.0 are known here: convert it with the lerobot of its time: {}",

@@ -7,6 +7,7 @@ pub mod error;
 pub mod features;
 pub mod image_stats;
 pub mod info;
+pub mod loader;
 pub mod mp4;
 pub mod reader;
 pub mod sidecar;
@@ -14,6 +15,7 @@ pub mod spec;
 pub mod stats;
 mod tables;
 pub mod video;
+pub mod window;
 pub mod writer;
 
 pub use error::{Error, Result};

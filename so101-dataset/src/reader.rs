@@ -13,6 +13,7 @@ mod jsonl;
 mod pages;
 pub(crate) mod parquet_file;
 mod stats;
+pub(crate) mod store;
 mod table;
 pub(crate) mod tasks;
 
@@ -110,6 +111,13 @@ impl Dataset {
     #[must_use]
     pub fn episodes(&self) -> &[EpisodeRow] {
         &self.episodes.rows
+    }
+
+    /// The episode that a global row belongs to.
+    #[must_use]
+    pub fn episode_of(&self, row: u64) -> Option<&EpisodeRow> {
+        let place = self.episodes.rows.partition_point(|e| e.to_index <= row);
+        self.episodes.rows.get(place).filter(|e| e.from_index <= row)
     }
 
     /// The task texts; `task_index` of a row is the place in this list.

@@ -30,6 +30,52 @@ pub enum Values {
     Opaque,
 }
 
+impl Values {
+    /// No values of this type.
+    pub(crate) fn empty(dtype: &DType) -> Self {
+        match dtype {
+            DType::Float16 | DType::Float32 => Self::F32(Vec::new()),
+            DType::Float64 => Self::F64(Vec::new()),
+            DType::Bool => Self::Bool(Vec::new()),
+            DType::String => Self::Text(Vec::new()),
+            DType::Image => Self::Image(Vec::new()),
+            DType::Video | DType::Other(_) => Self::Opaque,
+            _ => Self::I64(Vec::new()),
+        }
+    }
+
+    /// Takes all values out, and keeps the buffer.
+    pub(crate) fn clear(&mut self) {
+        match self {
+            Self::F32(v) => v.clear(),
+            Self::F64(v) => v.clear(),
+            Self::I64(v) => v.clear(),
+            Self::Bool(v) => v.clear(),
+            Self::Text(v) => v.clear(),
+            Self::Image(v) => v.clear(),
+            Self::Opaque => {}
+        }
+    }
+
+    /// Appends a range of values of the same type; what lies beyond their end is left out.
+    pub(crate) fn extend_from(&mut self, from: &Self, range: core::ops::Range<usize>) {
+        macro_rules! all {
+            ($out:expr, $from:expr) => {
+                $out.extend_from_slice($from.get(range).unwrap_or_default())
+            };
+        }
+        match (self, from) {
+            (Self::F32(out), Self::F32(from)) => all!(out, from),
+            (Self::F64(out), Self::F64(from)) => all!(out, from),
+            (Self::I64(out), Self::I64(from)) => all!(out, from),
+            (Self::Bool(out), Self::Bool(from)) => all!(out, from),
+            (Self::Text(out), Self::Text(from)) => all!(out, from),
+            (Self::Image(out), Self::Image(from)) => all!(out, from),
+            _ => {}
+        }
+    }
+}
+
 /// One column of some rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
@@ -96,6 +142,33 @@ impl Column {
         if let Values::Text(v) = &self.values { Some(v) } else { None }
     }
 
+    /// Shape of all values: the number of rows, then [`Self::shape`].
+    fn full_shape(&self, values: usize) -> Vec<usize> {
+        let width = self.width().max(1);
+        std::iter::once(values / width).chain(self.shape.iter().copied()).collect()
+    }
+
+    /// The values as an array of rows times [`Self::shape`], where they are float32.
+    #[must_use]
+    pub fn view_f32(&self) -> Option<ndarray::ArrayViewD<'_, f32>> {
+        let values = self.as_f32()?;
+        ndarray::ArrayViewD::from_shape(ndarray::IxDyn(&self.full_shape(values.len())), values).ok()
+    }
+
+    /// The values as an array of rows times [`Self::shape`], where they are float64.
+    #[must_use]
+    pub fn view_f64(&self) -> Option<ndarray::ArrayViewD<'_, f64>> {
+        let values = self.as_f64()?;
+        ndarray::ArrayViewD::from_shape(ndarray::IxDyn(&self.full_shape(values.len())), values).ok()
+    }
+
+    /// The values as an array of rows times [`Self::shape`], where they are integers.
+    #[must_use]
+    pub fn view_i64(&self) -> Option<ndarray::ArrayViewD<'_, i64>> {
+        let values = self.as_i64()?;
+        ndarray::ArrayViewD::from_shape(ndarray::IxDyn(&self.full_shape(values.len())), values).ok()
+    }
+
     /// The values as float64, truth values as 0 and 1; `None` when they are no numbers.
     #[must_use]
     pub fn to_f64(&self) -> Option<Vec<f64>> {
@@ -127,15 +200,7 @@ impl Column {
     }
 
     fn empty(name: &str, feature: &Feature) -> Self {
-        let values = match feature.dtype {
-            DType::Float16 | DType::Float32 => Values::F32(Vec::new()),
-            DType::Float64 => Values::F64(Vec::new()),
-            DType::Bool => Values::Bool(Vec::new()),
-            DType::String => Values::Text(Vec::new()),
-            DType::Image => Values::Image(Vec::new()),
-            DType::Video | DType::Other(_) => Values::Opaque,
-            _ => Values::I64(Vec::new()),
-        };
+        let values = Values::empty(&feature.dtype);
         Self { name: name.to_owned(), shape: feature.shape.clone(), values }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use so101_dataset::window::{DEFAULT_TOLERANCE_S, WindowSpec, Windows};
 use so101_dataset::{Column, DType, Dataset, Values};
 
 pub(crate) fn fixture(name: &str) -> PathBuf {
@@ -154,4 +155,40 @@ fn the_real_recording_opens_without_its_videos() {
     assert_eq!(frames, 1492);
     let action = set.rows(3).unwrap();
     assert_eq!(action.f32("action").unwrap().len(), 6 * action.rows());
+}
+
+#[test]
+fn windows_with_their_padding_equal_lerobots_items() {
+    let expected: Value =
+        serde_json::from_slice(&std::fs::read(fixture("lerobot_h264.windows.json")).unwrap()).unwrap();
+    let deltas = serde_json::from_value(expected["delta_timestamps"].clone()).unwrap();
+    let spec = WindowSpec::from_delta_timestamps(&deltas, 30, DEFAULT_TOLERANCE_S).unwrap();
+    let set = std::sync::Arc::new(Dataset::open(fixture("lerobot_h264")).unwrap());
+    let windows = Windows::new(set, &spec).unwrap();
+    let items = expected["items"].as_array().unwrap();
+    assert_eq!(windows.len(), items.len() as u64);
+    let mut window = windows.get(0).unwrap();
+    // Backwards, so that what a window leaves behind in the buffers would be seen.
+    for (index, item) in items.iter().enumerate().rev() {
+        windows.read(index as u64, &mut window).unwrap();
+        let mut seen = 0;
+        for column in &window.columns {
+            let got: Vec<f64> = match column.values {
+                Values::F32(ref v) => v.iter().map(|v| f64::from(*v)).collect(),
+                Values::I64(ref v) => v.iter().map(|v| *v as f64).collect(),
+                _ => unreachable!(),
+            };
+            let want = |key: &str| serde_json::from_value::<Vec<Value>>(item[key].clone()).unwrap();
+            let want_values: Vec<f64> = want(&column.name).iter().map(|v| v.as_f64().unwrap()).collect();
+            assert_eq!(got, want_values, "row {index}, {}", column.name);
+            if let Some(pad) = &column.is_pad {
+                let key = format!("{}_is_pad", column.name);
+                assert_eq!(Value::from(pad.clone()), Value::from(want(&key)), "row {index}, {key}");
+                seen += 1;
+            }
+            seen += 1;
+        }
+        assert_eq!(seen, item.as_object().unwrap().len(), "row {index}");
+    }
+    assert!(windows.get(windows.len()).is_err());
 }
