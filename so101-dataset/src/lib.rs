@@ -5,6 +5,8 @@ pub mod check;
 mod commit;
 pub mod error;
 pub mod features;
+#[cfg(feature = "av1")]
+mod ffi;
 pub mod image_stats;
 pub mod info;
 pub mod loader;

@@ -1,11 +1,12 @@
-//! H.264 video of a camera: encoded while it is recorded, decoded by picture number.
+//! Video of a camera: encoded as H.264 while it is recorded, decoded by picture number.
 //!
 //! Encoding is Constrained Baseline H.264 by openh264 in constant quality with a key frame every second picture, as
 //! LeRobot's own sets have it (policies read random pictures). Colour is BT.601 in limited range, which is what
 //! LeRobot's decoders assume of a file that does not say, and the stream says it.
 //!
-//! [`VideoStream`] owns one thread per camera and an mp4 on the disk; [`VideoReader`] decodes such a file. Without
-//! the feature `video` only the settings and reports are here.
+//! [`VideoStream`] owns one thread per camera and an mp4 on the disk; [`VideoReader`] decodes such a file, and those
+//! that LeRobot writes: H.264 of x264, B-frames included, and AV1 (feature `av1`). Presets of x264 beyond LeRobot's,
+//! such as `veryslow`, use tools that openh264 gets wrong: re-encode such files with ffmpeg. Without the feature `video` only the settings and reports are here.
 
 #[cfg(feature = "video")]
 mod color;
@@ -31,7 +32,7 @@ pub use color::I420;
 #[cfg(feature = "video")]
 pub use reader::{DecodeReport, VideoReader, count_decodable};
 #[cfg(feature = "video")]
-pub use round_trip::{RoundTrip, round_trip};
+pub use round_trip::{RoundTrip, round_trip, round_trip_of};
 pub use simd::{SimdReport, simd_report};
 #[cfg(feature = "video")]
 pub use stream::VideoStream;

@@ -87,6 +87,30 @@ impl I420 {
             .map_err(|_| misfit())
     }
 
+    /// Copies planes of this size, without their padding.
+    pub(super) fn copy_from(&mut self, planes: &Planes<'_>) -> Result<()> {
+        let size = self.size;
+        if planes.size != size {
+            return Err(Error::VideoSize { size, rule: "the decoded picture has another size" });
+        }
+        let (width, half) = (size.width as usize, size.width as usize / 2);
+        let (luma, chroma) = (planes.strides.0 as usize, planes.strides.1 as usize);
+        let rows = [
+            (&mut self.y, planes.y, width, luma),
+            (&mut self.u, planes.u, half, chroma),
+            (&mut self.v, planes.v, half, chroma),
+        ];
+        for (to, from, width, stride) in rows {
+            for (to, from) in to.chunks_exact_mut(width).zip(from.chunks(stride.max(1))) {
+                to.copy_from_slice(from.get(..width).ok_or(Error::VideoSize {
+                    size,
+                    rule: "the decoded picture ends before its last row",
+                })?);
+            }
+        }
+        Ok(())
+    }
+
     /// The picture as RGB.
     ///
     /// # Errors

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use so101_hal::{Frame, FrameSize, Timestamp};
 
-use super::decoder::{AvcRecord, Decoder, planes};
+use super::color::{I420, Planes};
+use super::decoder::{Decoder, NoDecoder, Show};
 use super::encoder::is_within_level;
 use crate::error::{Error, Result};
 use crate::mp4::{Mp4Index, Sample};
@@ -15,10 +16,11 @@ use crate::mp4::{Mp4Index, Sample};
 /// A picture of a codec is smaller than its raw RGB many times over; more than this is no picture.
 const LARGEST_SAMPLE_BYTES: u32 = 64 << 20;
 
-/// Decodes an H.264 Baseline mp4, such as [`VideoStream`](super::VideoStream) writes, picture by picture.
+/// Decodes an mp4 picture by picture: H.264 of [`VideoStream`](super::VideoStream) and of x264 (B-frames included), and
+/// AV1 with the feature `av1`.
 ///
-/// Pictures asked for in order are decoded once each; a jump starts at the key frame before the picture. The decoder
-/// stays warm, and the last picture is kept.
+/// Pictures are numbered in the order in which they are shown. Those asked for in order are decoded once each; a jump
+/// starts at the key frame before the picture. The decoder stays warm, and the last picture is kept.
 ///
 /// ```no_run
 /// use so101_dataset::video::VideoReader;
@@ -33,31 +35,90 @@ pub struct VideoReader {
     index: Mp4Index,
     decoder: Decoder,
     sample: Vec<u8>,
-    /// The sample after which the decoder stands.
-    decoded: Option<usize>,
+    order: Order,
+    /// Where the decoder stands; `None` where only a key frame can follow.
+    at: Option<Position>,
     last: Option<(usize, Frame)>,
     pictures_decoded: u64,
+}
+
+/// Where a decoder stands in a file.
+#[derive(Clone, Copy, Debug)]
+struct Position {
+    /// The sample that it gets next.
+    sample: usize,
+    /// The picture that comes out of it next.
+    picture: usize,
+}
+
+/// Which sample holds which picture.
+#[derive(Debug)]
+enum Order {
+    /// They are shown in the order of the samples.
+    AsStored,
+    /// There are B-frames.
+    Reordered {
+        /// The sample of each picture.
+        sample: Vec<u32>,
+        /// The picture of each sample.
+        picture: Vec<u32>,
+    },
+}
+
+impl Order {
+    fn of(index: &Mp4Index) -> Self {
+        if !index.is_reordered() {
+            return Self::AsStored;
+        }
+        let mut sample: Vec<u32> = (0..u32::try_from(index.samples.len()).unwrap_or(u32::MAX)).collect();
+        sample.sort_by_key(|i| index.pts_ticks(*i as usize));
+        let mut picture = vec![0; sample.len()];
+        for (shown, stored) in (0..).zip(&sample) {
+            if let Some(place) = picture.get_mut(*stored as usize) {
+                *place = shown;
+            }
+        }
+        Self::Reordered { sample, picture }
+    }
+
+    /// The sample of a picture.
+    fn sample(&self, picture: usize) -> usize {
+        match self {
+            Self::AsStored => picture,
+            Self::Reordered { sample, .. } => sample.get(picture).map_or(picture, |i| *i as usize),
+        }
+    }
+
+    /// The picture of a sample.
+    fn picture(&self, sample: usize) -> usize {
+        match self {
+            Self::AsStored => sample,
+            Self::Reordered { picture, .. } => picture.get(sample).map_or(sample, |i| *i as usize),
+        }
+    }
 }
 
 impl VideoReader {
     /// Reads the file's index and sets up a decoder.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Mp4`]; [`Error::UnsupportedCodec`] for another codec (AV1, HEVC) and for H.264 other
-    /// than Baseline, which may reorder pictures; [`Error::Decode`] for pictures larger than 3840x2160.
+    /// [`Error::Io`], [`Error::Mp4`]; [`Error::UnsupportedCodec`] for another codec (HEVC) and for profiles that are not
+    /// 8-bit 4:2:0; [`Error::Decode`] for pictures larger than 3840x2160.
     pub fn open(path: &Path) -> Result<Self> {
         let index = Mp4Index::read(path)?;
-        let unsupported = |codec| Error::UnsupportedCodec { codec, path: path.into() };
-        let record = AvcRecord::of(&index).map_err(unsupported)?;
         let failed = |problem| Error::Decode { frame: 0, problem, path: path.into() };
         // The file's own word, and a picture takes so much memory before any is decoded.
         if !is_within_level(index.size) {
             return Err(failed(format!("pictures of {}, at most 3840x2160 are decoded", index.size)));
         }
-        let decoder = Decoder::new(record, index.size).map_err(failed)?;
+        let decoder = Decoder::of(&index).map_err(|why| match why {
+            NoDecoder::Codec(codec) => Error::UnsupportedCodec { codec, path: path.into() },
+            NoDecoder::Failed(problem) => failed(problem),
+        })?;
         let file = File::open(path).map_err(|e| Error::io("read the video", path, e))?;
-        let (sample, decoded, last) = (Vec::new(), None, None);
-        Ok(Self { file, path: path.into(), index, decoder, sample, decoded, last, pictures_decoded: 0 })
+        let order = Order::of(&index);
+        let (path, sample) = (path.into(), Vec::new());
+        Ok(Self { file, path, index, decoder, sample, order, at: None, last: None, pictures_decoded: 0 })
     }
 
     /// The file's index.
@@ -89,22 +150,33 @@ impl VideoReader {
     /// # Errors
     /// [`Error::NoSuchFrame`], [`Error::Decode`], [`Error::Io`]. The reader is usable afterwards.
     pub fn frame(&mut self, frame: u64) -> Result<Frame> {
-        let frames = self.frames();
-        let wanted = usize::try_from(frame).ok().filter(|_| frame < frames);
-        let Some(wanted) = wanted else {
-            return Err(Error::NoSuchFrame { frame, frames, path: self.path.clone() });
-        };
+        let wanted = self.place(frame)?;
         if let Some((_, last)) = self.last.as_ref().filter(|(i, _)| *i == wanted) {
             return Ok(last.clone());
         }
         self.last = None;
         let mut rgb = vec![0; self.index.size.rgb_len()];
-        self.decode_up_to(wanted, &mut rgb)?;
-        let seconds = self.pts(wanted);
+        self.decode_up_to(wanted, &mut |picture| picture.write_rgb(&mut rgb))?;
+        let seconds = self.pts(self.order.sample(wanted));
         let picture = Frame::new(self.index.size, rgb, frame, Timestamp::from_start(seconds))
             .map_err(|e| Error::Decode { frame, problem: e.to_string(), path: self.path.clone() })?;
         self.last = Some((wanted, picture.clone()));
         Ok(picture)
+    }
+
+    /// Picture `frame`, from 0, as the codec has it: the very bytes, before any conversion of colours.
+    ///
+    /// # Errors
+    /// As [`Self::frame`]; [`Error::VideoSize`] when `into` is of another size.
+    pub fn frame_yuv(&mut self, frame: u64, into: &mut I420) -> Result<()> {
+        let wanted = self.place(frame)?;
+        self.decode_up_to(wanted, &mut |picture| into.copy_from(picture))
+    }
+
+    fn place(&self, frame: u64) -> Result<usize> {
+        let frames = self.frames();
+        let wanted = usize::try_from(frame).ok().filter(|_| frame < frames);
+        wanted.ok_or_else(|| Error::NoSuchFrame { frame, frames, path: self.path.clone() })
     }
 
     fn pts(&self, i: usize) -> Duration {
@@ -113,42 +185,63 @@ impl VideoReader {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    fn decode_up_to(&mut self, wanted: usize, rgb: &mut [u8]) -> Result<()> {
-        let key = self.index.key_frame_before(wanted).ok_or_else(|| Error::Decode {
+    fn decode_up_to(
+        &mut self,
+        wanted: usize,
+        take: &mut dyn FnMut(&Planes<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let holds = self.order.sample(wanted);
+        let key = self.index.key_frame_before(holds).ok_or_else(|| Error::Decode {
             frame: wanted as u64,
             problem: "no key frame comes before it".to_owned(),
             path: self.path.clone(),
         })?;
         // Go on from where the decoder stands when that is no further away than the key frame.
-        let first = match self.decoded {
-            Some(done) if done < wanted && done + 1 > key => done + 1,
-            _ => key,
+        let mut at = match self.at.take() {
+            Some(at) if at.picture <= wanted && at.sample > key => at,
+            _ => {
+                self.decoder.jump().map_err(|problem| self.decode_error(key, problem))?;
+                Position { sample: key, picture: self.order.picture(key) }
+            }
         };
-        for i in first..=wanted {
-            let out = (i == wanted).then_some(&mut *rgb);
-            if let Err(error) = self.decode_one(i, out) {
-                self.decoded = None;
-                self.decoder.reset().map_err(|problem| self.decode_error(i, problem))?;
+        let mut taken = Ok(());
+        while at.picture <= wanted {
+            let before = at;
+            let mut show = |picture: &Planes<'_>| {
+                if at.picture == wanted {
+                    taken = take(picture);
+                }
+                at.picture += 1;
+            };
+            let decoded = if before.sample < self.index.samples.len() {
+                self.decode_one(before.sample, &mut show)
+            } else {
+                self.decoder.drain(&mut show).map_err(|problem| self.decode_error(holds, problem))
+            };
+            self.pictures_decoded += (at.picture - before.picture) as u64;
+            if let Err(error) = decoded {
+                self.decoder.reset().map_err(|problem| self.decode_error(before.sample, problem))?;
                 return Err(error);
             }
-            self.decoded = Some(i);
-            self.pictures_decoded += 1;
+            at.sample += 1;
+            if before.sample >= self.index.samples.len() && at.picture <= wanted {
+                return Err(self.decode_error(wanted, "it did not come out of the decoder".to_owned()));
+            }
         }
+        taken?;
+        // After the end of the file only a key frame can follow.
+        self.at = Some(at).filter(|at| at.sample <= self.index.samples.len());
         Ok(())
     }
 
-    fn decode_one(&mut self, i: usize, rgb: Option<&mut [u8]>) -> Result<()> {
+    fn decode_one(&mut self, i: usize, show: &mut Show<'_>) -> Result<()> {
         let Some(&sample) = self.index.samples.get(i) else {
             return Err(self.decode_error(i, "it is not in the index".to_owned()));
         };
         self.load(i, &sample)?;
-        let (frame, size) = (i as u64, self.index.size);
-        let failed = |problem| Error::Decode { frame, problem, path: self.path.clone() };
-        let picture = self.decoder.decode(&self.sample, sample.kind).map_err(failed)?;
-        match rgb {
-            Some(rgb) => planes(&picture, size).write_rgb(rgb),
-            None => Ok(()),
-        }
+        let (frame, path) = (self.order.picture(i) as u64, &self.path);
+        let failed = |problem| Error::Decode { frame, problem, path: path.clone() };
+        self.decoder.decode(&self.sample, sample.kind, show).map_err(failed)
     }
 
     fn load(&mut self, i: usize, sample: &Sample) -> Result<()> {
@@ -194,14 +287,24 @@ pub fn count_decodable(path: &Path) -> Result<DecodeReport> {
         if broken {
             continue;
         }
-        match video.decode_one(i, None) {
-            Ok(()) => report.decoded += 1,
-            Err(error) => {
-                broken = true;
-                video.decoder.reset().map_err(|problem| video.decode_error(i, problem))?;
-                report.first_failure.get_or_insert(error);
-            }
+        let mut shown = 0;
+        let decoded = video.decode_one(i, &mut |_| shown += 1);
+        report.decoded += shown;
+        if let Err(error) = decoded {
+            broken = true;
+            video.decoder.reset().map_err(|problem| video.decode_error(i, problem))?;
+            report.first_failure.get_or_insert(error);
         }
+    }
+    let mut shown = 0;
+    let drained = video.decoder.drain(&mut |_| shown += 1);
+    report.decoded += shown;
+    let last = video.index.samples.len().saturating_sub(1);
+    if let Err(problem) = drained {
+        report.first_failure.get_or_insert(video.decode_error(last, problem));
+    } else if report.decoded < report.frames && report.first_failure.is_none() {
+        let problem = format!("{} of {} pictures came out of the decoder", report.decoded, report.frames);
+        report.first_failure = Some(video.decode_error(last, problem));
     }
     Ok(report)
 }

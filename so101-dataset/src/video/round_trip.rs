@@ -28,8 +28,21 @@ pub struct RoundTrip {
 /// # Errors
 /// Whatever recording or decoding meets.
 pub fn round_trip(folder: &Path, camera: &CameraSpec, config: &StreamConfig) -> Result<RoundTrip> {
+    round_trip_of(folder, camera, config, FRAMES)
+}
+
+/// The same with `frames` pictures.
+///
+/// # Errors
+/// As [`round_trip`].
+pub fn round_trip_of(
+    folder: &Path,
+    camera: &CameraSpec,
+    config: &StreamConfig,
+    frames: u64,
+) -> Result<RoundTrip> {
     let path = folder.join(format!(".round-trip-{}-{}.mp4", camera.name, std::process::id()));
-    let result = record_and_compare(&path, camera, config);
+    let result = record_and_compare(&path, camera, config, frames);
     let removed = std::fs::remove_file(&path).or_else(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Ok(()),
         _ => Err(Error::io("remove the trial video", &path, e)),
@@ -37,9 +50,14 @@ pub fn round_trip(folder: &Path, camera: &CameraSpec, config: &StreamConfig) -> 
     result.and_then(|found| removed.map(|()| found))
 }
 
-fn record_and_compare(path: &Path, camera: &CameraSpec, config: &StreamConfig) -> Result<RoundTrip> {
+fn record_and_compare(
+    path: &Path,
+    camera: &CameraSpec,
+    config: &StreamConfig,
+    frames: u64,
+) -> Result<RoundTrip> {
     let mut stream = VideoStream::spawn(path, camera, config)?;
-    let pictures: Vec<Frame> = (0..FRAMES).map(|i| draw(camera.size, i)).collect::<Result<_>>()?;
+    let pictures: Vec<Frame> = (0..frames).map(|i| draw(camera.size, i)).collect::<Result<_>>()?;
     for picture in &pictures {
         stream.push(picture.clone())?;
     }

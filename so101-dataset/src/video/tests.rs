@@ -7,6 +7,7 @@ use super::*;
 use crate::error::Error;
 use crate::mp4::Mp4Index;
 
+mod foreign;
 mod queue;
 mod scene;
 
@@ -141,9 +142,7 @@ fn a_longer_distance_of_key_frames_is_kept() {
 #[test]
 fn codecs_and_profiles_of_others_are_refused_by_name() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mp4");
-    for (file, name) in
-        [("svtav1.mp4", "av01"), ("hevc.mp4", "hev1"), ("x264_bframes.mp4", "avc1 of profile 100")]
-    {
+    for (file, name) in [("hevc.mp4", "hev1")] {
         match VideoReader::open(&fixtures.join(file)).err() {
             Some(Error::UnsupportedCodec { codec, path }) => {
                 assert_eq!(codec, name);
