@@ -66,6 +66,26 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// Pictures that cannot be cut out of a video without encoding them again.
+    #[error("picture {frame} is no place to cut, picture {nearest} is the nearest: cut there or encode again: {}", path.display())]
+    NotAtKeyFrame {
+        /// The picture at which the cut was to be.
+        frame: u64,
+        /// The nearest one at which it can be.
+        nearest: u64,
+        /// The video.
+        path: PathBuf,
+    },
+
+    /// A video that cannot be joined to others without encoding it again.
+    #[error("{problem}: encode one of them again: {}", path.display())]
+    VideosDiffer {
+        /// What is different.
+        problem: String,
+        /// The video.
+        path: PathBuf,
+    },
+
     /// A row that the dataset does not have.
     #[error("row {row} of a dataset of {rows}: ask for a smaller one: {}", path.display())]
     NoSuchRow {

@@ -8,6 +8,8 @@
 //! [`Mp4Index`] says where each picture lies, when it is shown and which ones stand alone.
 
 mod index;
+mod moov;
+pub mod remux;
 mod writer;
 
 pub use index::{Edit, FourCc, Mp4Index, Sample};

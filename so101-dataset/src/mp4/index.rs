@@ -68,6 +68,8 @@ pub struct Mp4Index {
     pub codec: FourCc,
     /// The codec's own set-up record (the body of `avcC`, `av1C`, `hvcC`), empty where there is none.
     pub codec_config: Vec<u8>,
+    /// The whole sample entry box, for a copy of the stream.
+    pub(crate) entry: Vec<u8>,
     /// Size of the coded pictures.
     pub size: FrameSize,
     /// Ticks a second of the track.
@@ -246,18 +248,18 @@ fn parse_track(trak: &[u8], mdia: &[u8], movie_timescale: u32, file_bytes: u64) 
     let (timescale, _) = parse_times(required(mdia, b"mdhd", "moov/trak/mdia/mdhd")?, "moov/trak/mdia/mdhd")?;
     let minf = required(mdia, b"minf", "moov/trak/mdia/minf")?;
     let stbl = required(minf, b"stbl", "stbl")?;
-    let (codec, size, codec_config) = parse_entry(required(stbl, b"stsd", "stbl/stsd")?)?;
+    let (codec, size, codec_config, entry) = parse_entry(required(stbl, b"stsd", "stbl/stsd")?)?;
     let mut samples = parse_sizes(stbl, file_bytes)?;
     parse_offsets(stbl, &mut samples, file_bytes)?;
     parse_durations(stbl, &mut samples)?;
     parse_composition(stbl, &mut samples)?;
     parse_keys(stbl, &mut samples)?;
     let edits = parse_edits(trak)?;
-    Ok(Mp4Index { codec, codec_config, size, timescale, movie_timescale, samples, edits })
+    Ok(Mp4Index { codec, codec_config, entry, size, timescale, movie_timescale, samples, edits })
 }
 
-/// The first sample description: codec, size, the codec's record.
-fn parse_entry(stsd: &[u8]) -> Result<(FourCc, FrameSize, Vec<u8>), Fault> {
+/// The first sample description: codec, size, the codec's record, and all of it.
+fn parse_entry(stsd: &[u8]) -> Result<(FourCc, FrameSize, Vec<u8>, Vec<u8>), Fault> {
     const AT: &str = "stbl/stsd";
     let mut body = Body::new(AT, stsd);
     body.version()?;
@@ -266,6 +268,8 @@ fn parse_entry(stsd: &[u8]) -> Result<(FourCc, FrameSize, Vec<u8>), Fault> {
         return Err(Fault::new(AT, format!("has {count} descriptions, 1 is expected")));
     }
     let (kind, entry) = children(body.rest(), AT).next().ok_or_else(|| Fault::new(AT, "is empty"))??;
+    let mut whole = Vec::with_capacity(entry.len() + 8);
+    super::moov::put_box(&mut whole, &kind, |out| out.extend(entry));
     let mut entry = Body::new(AT, entry);
     entry.skip(24)?;
     let size = FrameSize::new(entry.u16()?.into(), entry.u16()?.into());
@@ -282,7 +286,7 @@ fn parse_entry(stsd: &[u8]) -> Result<(FourCc, FrameSize, Vec<u8>), Fault> {
             break;
         }
     }
-    Ok((FourCc(kind), size, record))
+    Ok((FourCc(kind), size, record, whole))
 }
 
 fn parse_sizes(stbl: &[u8], file_bytes: u64) -> Result<Vec<Sample>, Fault> {

@@ -9,17 +9,16 @@ use std::path::{Path, PathBuf};
 
 use so101_hal::FrameSize;
 
-use super::{SampleKind, TICKS_PER_FRAME};
+use super::SampleKind;
+use super::moov::{Track, put_box, put_words};
 use crate::error::{Error, Result};
 
 /// Fixed parts of `moov`, with the parameter sets of an H.264 stream (about 620 bytes), rounded up.
 const MOOV_FIXED_BYTES: u64 = 1024;
 /// A hint past this reserves no more room: 38 hours at 30 pictures a second.
 const LARGEST_HINT: u32 = 1 << 22;
-const FTYP: &[u8] = b"\0\0\0\x20ftypisom\0\0\x02\0isomiso2avc1mp41";
-const MDAT_HEADER_BYTES: u64 = 16;
-/// No rotation, no scaling (ISO/IEC 14496-12, 8.2.2.3).
-const UNITY_MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
+pub(super) const FTYP: &[u8] = b"\0\0\0\x20ftypisom\0\0\x02\0isomiso2avc1mp41";
+pub(super) const MDAT_HEADER_BYTES: u64 = 16;
 
 /// What an mp4 is to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,105 +223,23 @@ impl Mp4Writer {
         Ok(end)
     }
 
-    /// The whole index; its length does not depend on `chunk_at`, which lies in the first 4 GiB since the samples
-    /// are one chunk at the front of the file.
     fn moov(&self, chunk_at: u64, parameters: &AvcParameters) -> Vec<u8> {
-        let timescale = self.config.fps * TICKS_PER_FRAME;
-        let duration = self.frames() * u64::from(TICKS_PER_FRAME);
-        let mut out =
-            Vec::with_capacity(MOOV_FIXED_BYTES as usize + (self.sample_bytes.len() + self.keys.len()) * 4);
-        put_box(&mut out, b"moov", |out| {
-            put_box(out, b"mvhd", |out| {
-                put_timed(out, timescale, duration, Track::No);
-                out.extend([0, 1, 0, 0, 1, 0]); // rate 1.0, volume 1.0
-                out.extend([0; 10]);
-                put_words(out, UNITY_MATRIX);
-                out.extend([0; 24]);
-                put_words(out, [2]); // next track
-            });
-            put_box(out, b"trak", |out| {
-                put_box(out, b"tkhd", |out| {
-                    put_timed(out, timescale, duration, Track::Yes);
-                    out.extend([0; 16]); // layer, group, volume
-                    put_words(out, UNITY_MATRIX);
-                    put_words(out, [self.config.size.width << 16, self.config.size.height << 16]);
-                });
-                put_box(out, b"mdia", |out| self.put_media(out, timescale, duration, chunk_at, parameters));
-            });
-        });
-        out
+        let mut entry = Vec::with_capacity(256);
+        put_box(&mut entry, b"avc1", |out| put_avc_entry(out, self.config.size, parameters));
+        let track = Track {
+            size: self.config.size,
+            fps: self.config.fps,
+            entry: &entry,
+            sample_bytes: &self.sample_bytes,
+            keys: &self.keys,
+            composition: None,
+        };
+        track.moov(chunk_at)
     }
-
-    fn put_media(
-        &self,
-        out: &mut Vec<u8>,
-        timescale: u32,
-        duration: u64,
-        chunk_at: u64,
-        avc: &AvcParameters,
-    ) {
-        put_box(out, b"mdhd", |out| {
-            put_timed(out, timescale, duration, Track::No);
-            out.extend([0x55, 0xc4, 0, 0]); // language "und", five bits a letter
-        });
-        put_box(out, b"hdlr", |out| {
-            put_words(out, [0, 0]);
-            out.extend(b"vide");
-            out.extend([0; 12]);
-            out.extend(b"VideoHandler\0");
-        });
-        put_box(out, b"minf", |out| {
-            put_box(out, b"vmhd", |out| put_words(out, [1, 0, 0]));
-            put_box(out, b"dinf", |out| {
-                put_box(out, b"dref", |out| {
-                    put_words(out, [0, 1]);
-                    put_box(out, b"url ", |out| put_words(out, [1])); // flag 1: in this file
-                });
-            });
-            put_box(out, b"stbl", |out| self.put_tables(out, chunk_at, avc));
-        });
-    }
-
-    fn put_tables(&self, out: &mut Vec<u8>, chunk_at: u64, avc: &AvcParameters) {
-        let count = self.sample_bytes.len() as u32;
-        put_box(out, b"stsd", |out| {
-            put_words(out, [0, 1]);
-            put_box(out, b"avc1", |out| put_visual_entry(out, self.config.size, avc));
-        });
-        put_box(out, b"stts", |out| put_words(out, [0, 1, count, TICKS_PER_FRAME]));
-        put_box(out, b"stss", |out| {
-            put_words(out, [0, self.keys.len() as u32]);
-            put_words(out, self.keys.iter().copied());
-        });
-        put_box(out, b"stsc", |out| put_words(out, [0, 1, 1, count, 1]));
-        put_box(out, b"stsz", |out| {
-            put_words(out, [0, 0, count]);
-            put_words(out, self.sample_bytes.iter().copied());
-        });
-        put_box(out, b"stco", |out| put_words(out, [0, 1, chunk_at as u32]));
-    }
-}
-
-/// Whether a timed header is that of a track, which has flags and an id in place of a time scale.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Track {
-    No,
-    Yes,
-}
-
-/// Version 1 (64-bit) times: two zero dates, time scale or track id, duration.
-fn put_timed(out: &mut Vec<u8>, timescale: u32, duration: u64, track: Track) {
-    let flags = if track == Track::Yes { 3 } else { 0 }; // enabled, in the movie
-    put_words(out, [1 << 24 | flags, 0, 0, 0, 0]);
-    match track {
-        Track::No => put_words(out, [timescale]),
-        Track::Yes => put_words(out, [1, 0]),
-    }
-    out.extend(duration.to_be_bytes());
 }
 
 /// The body of `avc1`: ISO/IEC 14496-12 section 12.1.3, then `avcC` of 14496-15 section 5.3.3.1.
-fn put_visual_entry(out: &mut Vec<u8>, size: FrameSize, avc: &AvcParameters) {
+fn put_avc_entry(out: &mut Vec<u8>, size: FrameSize, avc: &AvcParameters) {
     out.extend([0, 0, 0, 0, 0, 0, 0, 1]); // reserved, data reference 1
     out.extend([0; 16]);
     out.extend((size.width as u16).to_be_bytes());
@@ -341,23 +258,6 @@ fn put_visual_entry(out: &mut Vec<u8>, size: FrameSize, avc: &AvcParameters) {
         out.extend((avc.pps.len() as u16).to_be_bytes());
         out.extend(&avc.pps);
     });
-}
-
-fn put_words(out: &mut Vec<u8>, words: impl IntoIterator<Item = u32>) {
-    for word in words {
-        out.extend(word.to_be_bytes());
-    }
-}
-
-fn put_box(out: &mut Vec<u8>, kind: &[u8; 4], body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend([0; 4]);
-    out.extend(kind);
-    body(out);
-    let bytes = (out.len() - start) as u32;
-    if let Some(head) = out.get_mut(start..start + 4) {
-        head.copy_from_slice(&bytes.to_be_bytes());
-    }
 }
 
 fn free_header(bytes: u64) -> [u8; 8] {
