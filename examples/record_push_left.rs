@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use so101_support::cli;
 use so101_support::plan::Plan;
 use so101_support::record::{self, args::RecordArgs};
+use so101_support::{cli, dotted};
 
 /// Record the task "push the object to the left" as a LeRobot v3.0 dataset: an SO-101 pushes a box, two cameras look
 ///
@@ -20,12 +20,11 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli: Cli = match dotted::parse(&[dotted::ROBOT, dotted::TELEOP, dotted::DATASET]) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     cli::run(cli.record.verbosity, || {
-        let plan = match &cli.record.plan {
-            Some(path) => Plan::load(path)?,
-            None => Plan::push_left(),
-        };
-        record::run(&cli.record, plan)
+        record::run(&cli.record, record::plan_of(&cli.record, Some(Plan::push_left))?)
     })
 }

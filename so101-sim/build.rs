@@ -24,7 +24,10 @@ fn main() {
     let native = std::env::var("HOST").ok() == std::env::var("TARGET").ok();
     let linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
     // Without it the loader speaks for itself; nothing else depends on it.
-    if native && linux && let Some(speaker) = speaker(&dir) {
+    if native
+        && linux
+        && let Some(speaker) = speaker(&dir)
+    {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{}", speaker.display());
         // For the build scripts of what depends on this crate: DEP_SO101_MUJOCO_SPEAKER.
         println!("cargo::metadata=speaker={}", speaker.display());

@@ -389,7 +389,11 @@ fn number(v: f64) -> Value {
 /// A template must render to a path that stays inside of the dataset.
 fn check_template(key: &str, template: &str, version: Version, path: &Path) -> Result<()> {
     // LeRobot gives a template the names of its own version only.
-    let other = if version < Version::V30 { ["{chunk_index", "{file_index"] } else { ["{episode_chunk", "{episode_index"] };
+    let other = if version < Version::V30 {
+        ["{chunk_index", "{file_index"]
+    } else {
+        ["{episode_chunk", "{episode_index"]
+    };
     if let Some(name) = other.iter().find(|name| template.contains(**name)) {
         let problem = format!("is {template:?}, the field {name}}} is unknown in {version}");
         return Err(Error::key(key, problem, path));

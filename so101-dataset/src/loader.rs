@@ -83,7 +83,10 @@ pub struct Loader<T = Window> {
 
 impl<T> core::fmt::Debug for Loader<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Loader").field("next", &self.next).field("sampler", &self.sampler).finish_non_exhaustive()
+        f.debug_struct("Loader")
+            .field("next", &self.next)
+            .field("sampler", &self.sampler)
+            .finish_non_exhaustive()
     }
 }
 
@@ -173,7 +176,8 @@ impl<T: Send + 'static> Loader<T> {
                 break batch;
             }
             if self.threads.iter().all(JoinHandle::is_finished) {
-                let source = std::io::Error::other("its threads have ended, after a panic in what prepares windows");
+                let source =
+                    std::io::Error::other("its threads have ended, after a panic in what prepares windows");
                 return Err(Error::io("load", self.root(), source));
             }
             let waited = self.shared.changed.wait_timeout(state, std::time::Duration::from_millis(100));

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use so101_hal::Lux;
+use so101_hal::{EpisodeTiming, Lux};
 
 use crate::error::{Error, Result};
 use crate::image_stats::ImageStats;
@@ -60,6 +60,9 @@ pub struct EpisodeEntry {
     pub success: Option<bool>,
     /// A remark.
     pub note: Option<String>,
+    /// How well the recording loop kept its time, where time was real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<EpisodeTiming>,
     /// Path of its [`EpisodeRecord`], inside of the sidecar's folder.
     pub record: String,
 }
@@ -69,6 +72,9 @@ pub struct EpisodeEntry {
 pub struct EpisodeRecord {
     /// When the joints of each row were read, in ns since those of the first.
     pub observed_ns: Vec<i64>,
+    /// When the action of each row was handed to the arm, on the same count; empty where that was not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acted_ns: Vec<i64>,
     /// By name of the camera.
     pub cameras: BTreeMap<String, CameraRecord>,
 }
@@ -259,6 +265,7 @@ mod tests {
             seed: Some(u64::MAX),
             success: None,
             note: Some("a \"quote\"\nand a line".into()),
+            timing: (episode == 1).then(EpisodeTiming::default),
             record: record_path(episode),
         }
     }

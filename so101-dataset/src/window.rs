@@ -195,8 +195,7 @@ impl Windows {
     /// As [`Self::get`]; `window` is then of no use.
     pub fn read(&self, index: u64, window: &mut Window) -> Result<()> {
         let set = self.dataset();
-        let no_row =
-            || Error::NoSuchRow { row: index, rows: self.len(), path: set.root().to_owned() };
+        let no_row = || Error::NoSuchRow { row: index, rows: self.len(), path: set.root().to_owned() };
         let episode = set.episode_of(index).ok_or_else(no_row)?;
         let (file, row) = self.store.place(index).ok_or_else(no_row)?;
         window.index = index;

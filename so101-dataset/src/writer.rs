@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use so101_hal::{Action, BoxError, EpisodeEnd, EpisodeSink, EpisodeStart, Observation};
+use so101_hal::{Action, BoxError, EpisodeEnd, EpisodeSink, EpisodeStart, Observation, Timestamp};
 
 use crate::commit::{self, Lock, Place};
 use crate::error::{Error, Result};
@@ -387,10 +387,15 @@ impl DatasetWriter {
         Ok(())
     }
 
-    fn add_row(&mut self, observation: &Observation, action: &Action) -> Result<()> {
+    fn add_row(
+        &mut self,
+        observation: &Observation,
+        action: &Action,
+        acted: Option<Timestamp>,
+    ) -> Result<()> {
         let episode = self.opened("add without an open episode")?;
         let row = episode.check(observation, action)?;
-        if let Err(e) = episode.push(row, observation) {
+        if let Err(e) = episode.push(row, observation, acted) {
             // One camera may have taken the picture and another not: this episode cannot be right any more.
             self.open = None;
             return Err(e);
@@ -428,7 +433,17 @@ impl EpisodeSink for DatasetWriter {
     /// A row that does not fit is refused and the episode goes on without it; when the disk is full or an encoder
     /// fails, the open episode is gone.
     fn add(&mut self, observation: &Observation, action: &Action) -> Result<(), BoxError> {
-        Ok(self.add_row(observation, action)?)
+        Ok(self.add_row(observation, action, None)?)
+    }
+
+    /// The moments of the actions are kept in the sidecar when every row of an episode has one.
+    fn add_acted(
+        &mut self,
+        observation: &Observation,
+        action: &Action,
+        acted: Timestamp,
+    ) -> Result<(), BoxError> {
+        Ok(self.add_row(observation, action, Some(acted))?)
     }
 
     fn end(&mut self, end: &EpisodeEnd) -> Result<(), BoxError> {

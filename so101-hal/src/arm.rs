@@ -1,109 +1,105 @@
-//! The follower arm: six servos with a calibration, in joint units.
+//! The arm: six servos with a calibration, in joint units, whose state is part of its type.
+//!
+//! | type | motors | may |
+//! |---|---|---|
+//! | `Arm<B, Relaxed>` | off, the arm is limp | change the EEPROM ([`Arm::configure`]), be moved by hand |
+//! | `Arm<B, Holding>` | on, every goal stands still | ramp to a pose, relax |
+//! | `Arm<B, Armed>` | on | follow goals ([`Arm::send`]) |
+//!
+//! # What a process leaves behind
+//! A servo holds its last goal until somebody switches its torque off or the power goes; losing the host does not relax
+//! it. So:
+//!
+//! | the process ends by | `Relaxed` | `Holding`, `Armed` |
+//! |---|---|---|
+//! | [`Arm::finish`] (what a program does on Ctrl-C and SIGTERM) | off | as the [`Ending`] says: off, ramp to rest then off, or held |
+//! | drop, a panic's unwinding included | off | [`OnDrop`]: off and read back (default), or held |
+//! | panic with [`install_panic_hook`](crate::safety::install_panic_hook) | off | off at once by a broadcast, then as for drop |
+//! | [`EmergencyStop::stop`], second Ctrl-C | off | off at once by a broadcast |
+//! | SIGKILL, loss of the host, unplugged adapter | off | held at the last goal, which is at most one limited step away |
+//!
+//! # What is never done
+//! Connecting writes nothing. Torque never goes on before every goal is the present position, read twice. A goal that
+//! is no number, too old, or meant for an arm whose state is not known is refused. EEPROM is written only while the
+//! arm is relaxed, only where it differs, and is locked again.
 
+mod burden;
+mod configure;
+mod connect;
+mod ending;
+mod estop;
+mod inner;
 mod inspect;
+mod limits;
+mod options;
+mod recover;
+mod send;
+mod torque;
 
+pub use burden::{Incident, IncidentKind};
+pub use configure::{
+    Configured, GripperProtection, PidGains, RegisterWrite, ServoProfile, Setting, apply_settings,
+};
+pub use connect::FoundArm;
+pub use ending::{Ending, Ramp};
+pub use estop::EmergencyStop;
 pub use inspect::{ServoReport, Torque, inspect};
+pub use limits::Clip;
+pub use options::{ArmOptions, MotionLimits, OffsetMismatch, OnDrop, OverloadPolicy, StallRule, Watchdog};
+pub use send::Sent;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
 
-use crate::bus::{ServoBus, SyncReplies};
+use self::inner::Core;
+use crate::bus::ServoBus;
 use crate::calibration::Calibration;
-use crate::convert::{Rounding, finite, safe_goal};
+use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::joint::{JOINTS, JointVector};
-use crate::protocol::{Alarms, ServoId, SyncRow};
-use crate::registers::{self, Telemetry};
-use crate::units::{Degrees, Percent, Ticks};
+use crate::joint::JointVector;
+use crate::protocol::Alarms;
+use crate::registers::Telemetry;
+use crate::units::Degrees;
 
-/// How often switching the torque is tried.
-const TORQUE_TRIES: u8 = 3;
-
-/// Whether connecting energises the motors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum TorqueAtStart {
-    /// Torque goes on, with every goal at the present position first.
-    #[default]
-    On,
-    /// Nothing is written; see [`FollowerArm::torque_on`].
-    AsFound,
+mod sealed {
+    pub trait Sealed {}
 }
 
-/// What becomes of the torque when the driver is dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum TorqueAtDrop {
-    /// Off, as far as the bus still works: the arm sinks.
-    #[default]
-    Off,
-    /// As it is: the arm holds its last goal.
-    Keep,
+/// What an arm's motors do, as far as its driver is concerned: [`Relaxed`], [`Holding`] or [`Armed`].
+pub trait ArmState: sealed::Sealed + Send + Sync + fmt::Debug + 'static {
+    /// The state's name, lower case.
+    const NAME: &'static str;
+    /// Whether the motors are on.
+    const TORQUE: Torque;
 }
 
-/// What a servo's homing offset that differs from the calibration's means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum OffsetMismatch {
-    /// The arm is refused: the positions mean something else than the calibration says.
-    #[default]
-    Refuse,
-    /// The arm is taken; its angles are shifted by the difference.
-    Accept,
+macro_rules! states {
+    ($($(#[$doc:meta])* $state:ident, $name:literal, $torque:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $state;
+        impl sealed::Sealed for $state {}
+        impl ArmState for $state {
+            const NAME: &'static str = $name;
+            const TORQUE: Torque = Torque::$torque;
+        }
+    )*};
 }
 
-/// How a [`FollowerArm`] behaves.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct ArmOptions {
-    /// LeRobot's `max_relative_target`: the most that a goal may differ from the present position, for each joint
-    /// (body in degrees, gripper in percent). Costs one more read a goal. `None` = no limit but the range.
-    pub max_relative_target: Option<JointVector<Degrees>>,
-    /// How goals become encoder steps; the default truncates as LeRobot does.
-    pub rounding: Rounding,
-    /// Whether connecting energises the motors.
-    pub torque_at_start: TorqueAtStart,
-    /// What becomes of the torque when the driver is dropped.
-    pub torque_at_drop: TorqueAtDrop,
-    /// Whether another homing offset than the calibration's is taken.
-    pub offset_mismatch: OffsetMismatch,
-}
-
-impl ArmOptions {
-    /// The same step limit for all body joints, and one for the gripper.
-    #[must_use]
-    pub fn with_max_relative_target(mut self, body: Degrees, gripper: Percent) -> Self {
-        self.max_relative_target = Some(JointVector { body: [body; 5], gripper });
-        self
-    }
-
-    /// Another behaviour at the start.
-    #[must_use]
-    pub const fn with_torque_at_start(mut self, torque: TorqueAtStart) -> Self {
-        self.torque_at_start = torque;
-        self
-    }
-
-    /// Another behaviour when dropped.
-    #[must_use]
-    pub const fn with_torque_at_drop(mut self, torque: TorqueAtDrop) -> Self {
-        self.torque_at_drop = torque;
-        self
-    }
-
-    /// Another rounding of goals.
-    #[must_use]
-    pub const fn with_rounding(mut self, rounding: Rounding) -> Self {
-        self.rounding = rounding;
-        self
-    }
-
-    /// Another treatment of homing offsets that differ.
-    #[must_use]
-    pub const fn with_offset_mismatch(mut self, mismatch: OffsetMismatch) -> Self {
-        self.offset_mismatch = mismatch;
-        self
-    }
+states! {
+    /// Limp; the only state in which the EEPROM may be written.
+    Relaxed, "relaxed", Off;
+    /// Energised, with goals that stand still.
+    Holding, "holding", On;
+    /// Energised, and told where to go.
+    Armed, "armed", On;
 }
 
 /// What is known of one joint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JointState {
     /// The last telemetry that came.
     pub telemetry: Telemetry,
@@ -111,120 +107,118 @@ pub struct JointState {
     pub alarms: Alarms,
     /// Reads in a row that this joint has not answered: 0 = the telemetry is fresh.
     pub missed: u32,
+    /// When the telemetry came.
+    pub at: Timestamp,
+    /// Readings that were not believed: a jump that no servo makes, gone when it was asked again.
+    pub implausible: u32,
 }
 
-/// An SO-101 follower on a bus.
+/// Whether the arm's state is known well enough to steer it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Health {
+    /// Every joint answers.
+    #[default]
+    Good,
+    /// A joint has been silent for [`Watchdog::degraded_after`]: no goal is sent until it answers.
+    Degraded,
+    /// A joint was silent for [`Watchdog::lost_after`]: the arm holds, and only [`Arm::resume`] makes it follow again.
+    Lost,
+}
+
+/// A step that an arm did not take: the arm as it was, and why. Turns into its error with `?`.
+pub struct Refused<A> {
+    /// The arm, in its old state.
+    pub arm: Box<A>,
+    /// Why.
+    pub error: Error,
+}
+
+impl<A> Refused<A> {
+    pub(crate) fn new(arm: A, error: Error) -> Self {
+        Self { arm: Box::new(arm), error }
+    }
+}
+
+impl<A> fmt::Debug for Refused<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+impl<A> fmt::Display for Refused<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<A> core::error::Error for Refused<A> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl<A> From<Refused<A>> for Error {
+    fn from(refused: Refused<A>) -> Self {
+        refused.error
+    }
+}
+
+/// An SO-101 arm on a bus, in state `S`. See the [module](self) for what each state may do.
 ///
-/// Connecting pings all six servos, reads their registers, checks model and homing offset, makes every present
-/// position the goal and only then switches the torque on. Each read takes the whole telemetry block, alarms
-/// included. Goals are clamped to the calibrated range. Dropping the arm switches the torque off, as far as the bus
-/// still works (see [`TorqueAtDrop`]); [`Self::torque_off`] does so with proof.
+/// Each read takes the whole telemetry of all joints, alarms included. Steps that may fail give the arm back, see
+/// [`Refused`].
 ///
 /// ```
 /// use std::sync::Arc;
-/// use so101_hal::arm::FollowerArm;
-/// use so101_hal::{Calibration, Degrees, EmulatedServos, EmulatorOptions, JointVector, VirtualClock};
+/// use so101_hal::arm::{Arm, ArmOptions, Clip, MotionLimits};
+/// use so101_hal::{Calibration, Clock, Degrees, EmulatedServos, EmulatorOptions, JointVector, VirtualClock};
 /// # fn main() -> so101_hal::Result<()> {
-/// let servos = EmulatedServos::new(Arc::new(VirtualClock::new()), EmulatorOptions::default());
-/// let mut arm = FollowerArm::connect(servos.bus(), Calibration::model())?;
+/// let clock = VirtualClock::new();
+/// let servos = EmulatedServos::new(Arc::new(clock.clone()), EmulatorOptions::default());
+/// let options = ArmOptions::new(Arc::new(clock.clone())).with_limits(MotionLimits::unlimited());
+///
+/// let found = Arm::connect(servos.bus(), Calibration::model(), options)?; // writes nothing
+/// let mut arm = found.into_holding()?.arm()?; // goals at the present positions, then torque, read back
 /// let here = arm.read_joints()?;
-/// let sent = arm.send(&JointVector { body: [Degrees(500.0); 5], ..here })?;
-/// assert!(sent.body[0].get() < 111.0); // clamped to the calibrated range
-/// arm.torque_off()?;
+/// let sent = arm.send(&JointVector { body: [Degrees(500.0); 5], ..here }, clock.now())?;
+/// assert!(sent.joints.body[0].get() < 111.0 && sent.clipped[0] == Clip::RANGE);
+/// arm.relax()?; // read back from all six
 /// # Ok(()) }
 /// ```
-#[derive(Debug)]
-pub struct FollowerArm<B: ServoBus> {
-    bus: B,
-    calibration: Calibration,
-    options: ArmOptions,
-    ids: [ServoId; 6],
-    reports: [ServoReport; 6],
-    states: [JointState; 6],
-    replies: SyncReplies,
-    torque: Torque,
+pub struct Arm<B: ServoBus, S: ArmState = Relaxed> {
+    core: Box<Core<B>>,
+    state: PhantomData<S>,
 }
 
-impl<B: ServoBus> FollowerArm<B> {
-    /// Connects with the default options. To keep the bus, lend it: `&mut bus` is a bus too.
-    ///
-    /// # Errors
-    /// [`Error::ServosSilent`], [`Error::ServoModel`], [`Error::HomingOffset`], [`Error::Torque`], errors of the
-    /// calibration and of the bus. The torque is off again after an error.
-    pub fn connect(bus: B, calibration: Calibration) -> Result<Self> {
-        Self::connect_with(bus, calibration, ArmOptions::default())
+impl<B: ServoBus, S: ArmState> fmt::Debug for Arm<B, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arm")
+            .field("state", &S::NAME)
+            .field("torque", &self.core.torque)
+            .field("health", &self.core.health())
+            .field("stopped", &self.core.stop.stopped())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B: ServoBus, S: ArmState> Arm<B, S> {
+    fn new(core: Box<Core<B>>) -> Self {
+        Self { core, state: PhantomData }
     }
 
-    /// Connects with options.
-    ///
-    /// # Errors
-    /// As [`Self::connect`].
-    pub fn connect_with(mut bus: B, calibration: Calibration, options: ArmOptions) -> Result<Self> {
-        let reports = inspect(&mut bus, &calibration)?;
-        for (report, (joint, c)) in reports.iter().zip(calibration.iter()) {
-            c.validate()?;
-            if report.homing_offset.0 != c.homing_offset && options.offset_mismatch == OffsetMismatch::Refuse
-            {
-                return Err(Error::HomingOffset {
-                    joint,
-                    id: c.id,
-                    servo: report.homing_offset.0,
-                    calibration: c.homing_offset,
-                });
-            }
-        }
-        let states = reports.map(|r| JointState { telemetry: r.telemetry, alarms: r.alarms, missed: 0 });
-        let torque = if reports.iter().all(|r| r.torque == Torque::Off) { Torque::Off } else { Torque::On };
-        let ids = reports.map(|r| r.id);
-        let at_start = options.torque_at_start;
-        let mut arm =
-            Self { bus, calibration, options, ids, reports, states, replies: SyncReplies::new(), torque };
-        if at_start == TorqueAtStart::On {
-            arm.torque_on()?;
-        }
-        Ok(arm)
-    }
-
-    /// What each servo said while connecting, in joint order.
-    #[must_use]
-    pub const fn reports(&self) -> &[ServoReport; 6] {
-        &self.reports
-    }
-
-    /// What is known of each joint since the last read, in joint order.
-    #[must_use]
-    pub const fn states(&self) -> &[JointState; 6] {
-        &self.states
-    }
-
-    /// The calibration.
-    #[must_use]
-    pub const fn calibration(&self) -> &Calibration {
-        &self.calibration
-    }
-
-    /// The bus below, for what this driver does not do.
-    pub const fn bus_mut(&mut self) -> &mut B {
-        &mut self.bus
+    fn into_state<T: ArmState>(self) -> Arm<B, T> {
+        Arm::new(self.core)
     }
 
     /// Reads the telemetry of all joints with one request; each joint that answers is updated in [`Self::states`],
-    /// whatever the others do.
+    /// whatever the others do. On an energised arm, overloaded and stalled joints are eased on the way, see
+    /// [`Self::take_incidents`].
     ///
     /// # Errors
     /// When the port is gone. A joint that does not answer is no error here, see [`JointState::missed`].
     pub fn update(&mut self) -> Result<&[JointState; 6]> {
-        self.bus.sync_read(registers::TELEMETRY, &self.ids, &mut self.replies)?;
-        for (state, (_, reply)) in self.states.iter_mut().zip(self.replies.iter()) {
-            match reply.map(|r| (r.alarms, <&[u8; Telemetry::LEN]>::try_from(r.data))) {
-                Ok((alarms, Ok(bytes))) => {
-                    let telemetry = Telemetry::from_bytes(bytes);
-                    *state = JointState { telemetry, alarms: alarms | telemetry.status, missed: 0 };
-                }
-                _ => state.missed = state.missed.saturating_add(1),
-            }
-        }
-        Ok(&self.states)
+        self.core.update()?;
+        Ok(&self.core.states)
     }
 
     /// Reads all joints: body in LeRobot degrees, gripper in percent.
@@ -233,106 +227,79 @@ impl<B: ServoBus> FollowerArm<B> {
     /// [`Error::NoReply`] when a joint does not answer, even when asked again ([`Self::states`] has the others), and
     /// when the port is gone.
     pub fn read_joints(&mut self) -> Result<JointVector<Degrees>> {
-        self.update()?;
-        if let Some((id, fault)) = self.replies.iter().find_map(|(id, reply)| Some((id, reply.err()?))) {
-            return Err(Error::NoReply { what: "telemetry read", id: id.get(), fault });
-        }
-        self.calibration.to_degrees(&self.states.map(|s| s.telemetry.position))
+        self.core.update()?;
+        self.core.present()
     }
 
-    /// Sends a goal, clamped to the calibrated range (and to [`ArmOptions::max_relative_target`]), and returns what
-    /// the servos were really told.
+    /// What is known of each joint since the last read, in joint order.
+    #[must_use]
+    pub fn states(&self) -> &[JointState; 6] {
+        &self.core.states
+    }
+
+    /// What each servo said when it was connected or calibrated last, in joint order.
+    #[must_use]
+    pub fn reports(&self) -> &[ServoReport; 6] {
+        &self.core.reports
+    }
+
+    /// The calibration.
+    #[must_use]
+    pub fn calibration(&self) -> &Calibration {
+        &self.core.calibration
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &ArmOptions {
+        &self.core.options
+    }
+
+    /// The bus below, for what this driver does not do. What is written there is not known here.
+    pub fn bus_mut(&mut self) -> &mut B {
+        &mut self.core.bus
+    }
+
+    /// Every alarm that came since this was asked last, in joint order: also those that had gone by the next read.
+    pub fn take_alarms(&mut self) -> [Alarms; 6] {
+        core::mem::take(&mut self.core.latched)
+    }
+
+    /// [`Self::take_alarms`] without forgetting them.
+    #[must_use]
+    pub fn alarms(&self) -> &[Alarms; 6] {
+        &self.core.latched
+    }
+
+    /// What the driver did about overloaded and stalled joints since this was asked last, oldest first.
+    pub fn take_incidents(&mut self) -> Vec<Incident> {
+        core::mem::take(&mut self.core.incidents)
+    }
+
+    /// Whether the arm's state is known well enough to steer it, as of the last read.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.core.health()
+    }
+
+    /// What the motors were told last; [`Self::read_torque`] asks them.
+    #[must_use]
+    pub fn torque(&self) -> Torque {
+        self.core.torque
+    }
+
+    /// Reads the state of each motor.
     ///
     /// # Errors
-    /// [`Error::NonFinite`] for NaN or infinite goals; nothing is sent then. Errors of the bus.
-    pub fn send(&mut self, goal: &JointVector<Degrees>) -> Result<JointVector<Degrees>> {
-        for (value, joint) in goal.to_row().into_iter().zip(JOINTS) {
-            finite(joint.feature_name(), value)?;
-        }
-        let mut goal = self.clamped(goal)?;
-        if let Some(max_step) = self.options.max_relative_target {
-            let present = self.read_joints()?;
-            goal = self.clamped(&safe_goal(&goal, &present, &max_step)?)?;
-        }
-        let mut ticks = self.calibration.to_ticks(&goal, self.options.rounding)?;
-        for (ticks, c) in ticks.iter_mut().zip(self.calibration.joints()) {
-            ticks.0 = ticks.0.clamp(c.range_min, c.range_max);
-        }
-        self.write_goals(&ticks)?;
-        self.calibration.to_degrees(&ticks)
+    /// [`Error::NoReply`], and when the port is gone.
+    pub fn read_torque(&mut self) -> Result<[Torque; 6]> {
+        self.core.read_torque()
     }
 
-    /// Makes the present positions the goals, then switches the torque on and checks that it is.
-    ///
-    /// # Errors
-    /// [`Error::NoReply`] when a joint cannot be read, [`Error::Torque`] when the torque of some joints stays off,
-    /// and when the port is gone.
-    pub fn torque_on(&mut self) -> Result<()> {
-        self.read_joints()?;
-        // From here on the torque may be on, whatever happens: the drop has to know.
-        self.torque = Torque::On;
-        self.write_goals(&self.states.map(|s| s.telemetry.position))?;
-        self.switch_torque(Torque::On)
-    }
-
-    /// Switches the torque off, reads it back, and tries again where it is still on.
-    ///
-    /// # Errors
-    /// [`Error::Torque`] with the servos whose torque is not known to be off, and when the port is gone.
-    pub fn torque_off(&mut self) -> Result<()> {
-        self.switch_torque(Torque::Off)
-    }
-
-    fn switch_torque(&mut self, wanted: Torque) -> Result<()> {
-        let byte = [u8::from(wanted == Torque::On)];
-        for _ in 0..TORQUE_TRIES {
-            let rows = self.ids.map(|id| SyncRow { id, data: &byte });
-            self.bus.sync_write(registers::TORQUE_ENABLE.address, &rows)?;
-            self.bus.sync_read(registers::TORQUE_ENABLE.block(), &self.ids, &mut self.replies)?;
-            if self.differing(byte[0]).next().is_none() {
-                self.torque = wanted;
-                return Ok(());
-            }
-        }
-        let ids: Vec<u8> = self.differing(byte[0]).map(ServoId::get).collect();
-        Err(Error::Torque { ids, wanted: wanted.name(), tries: TORQUE_TRIES })
-    }
-
-    /// Servos whose last reply is not this one byte.
-    fn differing(&self, byte: u8) -> impl Iterator<Item = ServoId> {
-        self.replies
-            .iter()
-            .filter(move |(_, r)| r.map(|r| r.data != [byte]).unwrap_or(true))
-            .map(|(id, _)| id)
-    }
-
-    fn write_goals(&mut self, ticks: &[Ticks; 6]) -> Result<()> {
-        let mut bytes = [[0; 2]; 6];
-        for (bytes, ticks) in bytes.iter_mut().zip(ticks) {
-            *bytes = registers::GOAL_POSITION.encode(ticks.0)?;
-        }
-        let rows: [SyncRow<'_>; 6] = core::array::from_fn(|i| SyncRow { id: self.ids[i], data: &bytes[i] });
-        self.bus.sync_write(registers::GOAL_POSITION.address, &rows)
-    }
-
-    /// Body joints within the calibrated range, gripper within 0..=100.
-    fn clamped(&self, goal: &JointVector<Degrees>) -> Result<JointVector<Degrees>> {
-        let mut out = *goal;
-        for (value, c) in out.body.iter_mut().zip(self.calibration.joints()) {
-            let (low, high) = (c.degrees(Ticks(c.range_min))?, c.degrees(Ticks(c.range_max))?);
-            value.0 = value.0.clamp(low.0, high.0);
-        }
-        out.gripper.0 = out.gripper.0.clamp(0.0, 100.0);
-        Ok(out)
-    }
-}
-
-impl<B: ServoBus> Drop for FollowerArm<B> {
-    fn drop(&mut self) {
-        if self.options.torque_at_drop == TorqueAtDrop::Off && self.torque != Torque::Off {
-            // Nobody is left to tell; an e-stop or the power switch remain.
-            let _ = self.torque_off();
-        }
+    /// A handle that switches the torque off from any thread. All handles of an arm share one latch.
+    #[must_use]
+    pub fn emergency_stop(&self) -> EmergencyStop {
+        self.core.stop.clone()
     }
 }
 

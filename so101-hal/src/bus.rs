@@ -1,19 +1,27 @@
 //! The servo bus: requests and their replies over any [`Port`].
 
+mod incoming;
 mod line;
+mod options;
 mod replies;
+mod scan;
+mod servo_bus;
+mod servos;
 
+pub use options::{BusOptions, BusStats, Plausibility, WriteReplies};
 pub use replies::{Reply, ReplyFault, SyncReplies};
+pub use scan::{FoundServo, scan};
+pub use servo_bus::{Reading, ServoBus};
 
 use alloc::boxed::Box;
-use core::time::Duration;
 
 use line::{Ask, Line};
 
+use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::port::Port;
+use crate::port::{EmergencyWriter, Port};
 use crate::protocol::{Alarms, Block, Request, ServoId, SyncRow, Target};
-use crate::registers::Register;
+use crate::registers;
 
 /// The most servos in one sync read.
 pub const MAX_SYNC_IDS: usize = 16;
@@ -21,180 +29,32 @@ pub const MAX_SYNC_IDS: usize = 16;
 /// The most bytes in one read of one servo.
 pub const MAX_BLOCK: usize = 64;
 
-/// What a read returns beside its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// The register's value, sign decoded.
-    pub value: i32,
-    /// What the servo reports beside it.
-    pub alarms: Alarms,
-}
-
-/// Servos that can be asked and told. Implemented by [`Bus`] over any [`Port`].
-///
-/// Reads are tried once more at once when a reply is missing or damaged; writes are not, since a lost reply does not
-/// say whether the write was carried out. Alarms come beside the data and are never errors.
-pub trait ServoBus: Send {
-    /// Asks one servo whether it is there.
-    ///
-    /// # Errors
-    /// [`Error::NoReply`], and [`Error::PortIo`] when the port is gone.
-    fn ping(&mut self, id: ServoId) -> Result<Alarms>;
-
-    /// Reads `out.len()` bytes (1 to [`MAX_BLOCK`]) from `address` on.
-    ///
-    /// # Errors
-    /// As [`Self::ping`], and [`Error::BlockLength`].
-    fn read(&mut self, id: ServoId, address: u8, out: &mut [u8]) -> Result<Alarms>;
-
-    /// Writes bytes from `address` on.
-    ///
-    /// # Errors
-    /// As [`Self::ping`] (the write may have been carried out), and [`Error::PacketLength`].
-    fn write(&mut self, id: ServoId, address: u8, data: &[u8]) -> Result<Alarms>;
-
-    /// Writes bytes that the servo keeps until [`Self::action`].
-    ///
-    /// # Errors
-    /// As [`Self::write`].
-    fn reg_write(&mut self, id: ServoId, address: u8, data: &[u8]) -> Result<Alarms>;
-
-    /// Lets all servos carry out their kept writes at the same time. Nobody answers.
-    ///
-    /// # Errors
-    /// [`Error::PortIo`] when the port is gone.
-    fn action(&mut self) -> Result<()>;
-
-    /// Reads the same block of several servos; each has its own result in `replies`, in the order of `ids`.
-    ///
-    /// # Errors
-    /// Only when nothing can be asked at all: [`Error::BlockLength`], [`Error::SyncIds`], [`Error::PortIo`].
-    fn sync_read(&mut self, block: Block, ids: &[ServoId], replies: &mut SyncReplies) -> Result<()>;
-
-    /// Writes bytes to several servos with one packet. Nobody answers.
-    ///
-    /// # Errors
-    /// [`Error::SyncRows`], [`Error::PacketLength`], [`Error::PortIo`].
-    fn sync_write(&mut self, address: u8, rows: &[SyncRow<'_>]) -> Result<()>;
-
-    /// Writes the same bytes to every servo on the bus. Nobody answers.
-    ///
-    /// # Errors
-    /// [`Error::PacketLength`], [`Error::PortIo`].
-    fn broadcast_write(&mut self, address: u8, data: &[u8]) -> Result<()>;
-
-    /// Reads one register.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    fn read_register(&mut self, id: ServoId, register: &Register) -> Result<Reading> {
-        let mut bytes = [0; 2];
-        let bytes = &mut bytes[..usize::from(register.size).min(2)];
-        let alarms = self.read(id, register.address, bytes)?;
-        Ok(Reading { value: register.decode(bytes)?, alarms })
-    }
-
-    /// Writes one register.
-    ///
-    /// # Errors
-    /// As [`Self::write`], and [`Error::RegisterValue`].
-    fn write_register(&mut self, id: ServoId, register: &Register, value: i32) -> Result<Alarms> {
-        let bytes = register.encode(value)?;
-        self.write(id, register.address, &bytes[..usize::from(register.size).min(2)])
-    }
-}
-
-macro_rules! forward_servo_bus {
-    ($($target:ty),*) => {$(
-        impl<B: ServoBus + ?Sized> ServoBus for $target {
-            fn ping(&mut self, id: ServoId) -> Result<Alarms> {
-                (**self).ping(id)
-            }
-            fn read(&mut self, id: ServoId, address: u8, out: &mut [u8]) -> Result<Alarms> {
-                (**self).read(id, address, out)
-            }
-            fn write(&mut self, id: ServoId, address: u8, data: &[u8]) -> Result<Alarms> {
-                (**self).write(id, address, data)
-            }
-            fn reg_write(&mut self, id: ServoId, address: u8, data: &[u8]) -> Result<Alarms> {
-                (**self).reg_write(id, address, data)
-            }
-            fn action(&mut self) -> Result<()> {
-                (**self).action()
-            }
-            fn sync_read(&mut self, block: Block, ids: &[ServoId], replies: &mut SyncReplies) -> Result<()> {
-                (**self).sync_read(block, ids, replies)
-            }
-            fn sync_write(&mut self, address: u8, rows: &[SyncRow<'_>]) -> Result<()> {
-                (**self).sync_write(address, rows)
-            }
-            fn broadcast_write(&mut self, address: u8, data: &[u8]) -> Result<()> {
-                (**self).broadcast_write(address, data)
-            }
-        }
-    )*};
-}
-
-forward_servo_bus!(&mut B, Box<B>);
-
-/// Whether servos answer writes (register 8, response level).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum WriteReplies {
-    /// Level 1, the factory's: every write to one servo is answered.
-    #[default]
-    Expected,
-    /// Level 0: writes are not answered.
-    Absent,
-}
-
-/// Timing and retries of a [`Bus`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BusOptions {
-    /// How long a transaction may take beyond the time of its bytes on the wire at 1 Mbaud.
-    pub reply_timeout: Duration,
-    /// How often a read is tried again, at once, for the servos whose reply is missing or damaged.
-    pub read_retries: u8,
-    /// Silence on the wire that ends the wait for late replies after a timeout.
-    pub quarantine_silence: Duration,
-    /// Whether servos answer writes.
-    pub write_replies: WriteReplies,
-}
-
-impl Default for BusOptions {
-    /// 20 ms, one retry, 2 ms, replies expected.
-    fn default() -> Self {
-        Self {
-            reply_timeout: Duration::from_millis(20),
-            read_retries: 1,
-            quarantine_silence: Duration::from_millis(2),
-            write_replies: WriteReplies::Expected,
-        }
-    }
-}
-
-/// Counts since a [`Bus`] was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BusStats {
-    /// Requests sent, retries included.
-    pub requests: u64,
-    /// Reads tried again.
-    pub retries: u64,
-    /// Transactions that ended at their deadline.
-    pub timeouts: u64,
-    /// Damaged packets.
-    pub damaged: u64,
-    /// Whole packets that answered nothing: of another servo, of another length, or twice.
-    pub unexpected: u64,
-    /// Times that late replies were waited for before a request.
-    pub quarantines: u64,
-}
-
 /// A bus of STS servos on a port.
 ///
 /// Every transaction discards the input before its request, has one deadline, matches replies by id, length and
-/// checksum in whatever order they come, and steps over noise. After a timeout a late reply could be taken for the
-/// next one's; the next request waits for [`BusOptions::quarantine_silence`] first. Nothing is allocated.
+/// checksum in whatever order they come, and steps over noise and over the own request where the adapter sends it back.
+/// Nothing is allocated, and a sync read costs four system calls on a device (discard, send, wait, read), three when the
+/// sync read before it brought exactly what it should.
+///
+/// # Late replies
+/// A reply carries no sign of the request it belongs to, so one that comes after its deadline could be taken for the next
+/// reply of the same servo and length. After a reply has not come, or came damaged:
+///
+/// 1. after a timeout the wire has to be silent for [`BusOptions::quarantine_silence`] before anything else is sent;
+/// 2. a request whose reply would have the same length as an overdue one asks for a few bytes more, or is preceded by a
+///    barrier: a read of a length that is not overdue. A servo answers in order and nothing on the line overtakes, so
+///    with an answer that only the newest request can have, everything before it is through, however late;
+/// 3. a servo that answers no barrier is not asked ([`ReplyFault::Quarantined`]) until
+///    [`BusOptions::quarantine_window`] has passed since it was last asked.
+///
+/// So no wrong value is returned when every reply comes within the window or before the answer to a barrier. Beyond, when
+/// a servo answers nothing for the whole window and then sends an old reply, that reply may be taken for the one to a new
+/// request of the same length. The same holds for a copy of a reply that comes later than twice its time on the wire.
+///
+/// # Damage
+/// The checksum has 8 bits: one flipped bit is always noticed, several in one packet pass in one of 256 cases. Positions
+/// that a servo cannot have reached since it was last read ([`Plausibility`]) are asked for again, and believed when two
+/// in a row agree.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -244,44 +104,65 @@ impl<P: Port> Bus<P> {
         self.line.port
     }
 
-    /// One servo, one reply.
-    fn single(
-        &mut self,
-        request: &Request<'_>,
-        id: ServoId,
-        data_len: usize,
-        retries: u8,
-    ) -> Result<Reply<'_>> {
+    /// One servo, one reply; its data stay in the scratch.
+    fn single(&mut self, request: &Request<'_>, id: ServoId, data_len: usize, retries: u8) -> Result<Alarms> {
         self.scratch.begin(&[id], data_len);
-        self.line.exchange_with_retries(&mut self.scratch, retries, Ask::One(request))?;
+        self.line.ask(&mut self.scratch, retries, Ask::One(request))?;
         let fault = match self.scratch.get(0) {
-            Some((_, Ok(reply))) => return Ok(reply),
+            Some((_, Ok(reply))) => return Ok(reply.alarms),
             Some((_, Err(fault))) => fault,
             None => ReplyFault::Missing,
         };
         Err(Error::NoReply { what: request.instruction().name(), id: id.get(), fault })
     }
 
+    /// A request that may have been carried out when its reply is lost, so it is not sent twice.
     fn written(&mut self, request: &Request<'_>, id: ServoId) -> Result<Alarms> {
-        match self.line.options.write_replies {
-            WriteReplies::Expected => Ok(self.single(request, id, 0, 0)?.alarms),
-            WriteReplies::Absent => self.line.send(request).map(|_| Alarms::NONE),
+        refuse_unknown_baud(request)?;
+        if self.line.options.write_replies == WriteReplies::Absent {
+            return self.line.tell(request).map(|()| Alarms::NONE);
         }
+        // What is written may matter more than what is known about it afterwards: torque off, above all.
+        if let Err(fault) = self.line.settle_doubt(id, 0)? {
+            self.line.tell(request)?;
+            return Err(Error::NoReply { what: request.instruction().name(), id: id.get(), fault });
+        }
+        self.single(request, id, 0, 0)
     }
 }
 
 impl<P: Port> ServoBus for Bus<P> {
     fn ping(&mut self, id: ServoId) -> Result<Alarms> {
         let retries = self.line.options.read_retries;
-        Ok(self.single(&Request::Ping(id.into()), id, 0, retries)?.alarms)
+        match self.single(&Request::Ping(id.into()), id, 0, retries) {
+            // A ping looks like its own reply with a voltage alarm; a read of the id does not.
+            Err(Error::NoReply { .. }) if self.line.is_undecided() => {
+                let block = registers::ID.block();
+                self.single(&Request::Read(id, block), id, block.len_bytes(), retries)
+            }
+            outcome => outcome,
+        }
     }
 
     fn read(&mut self, id: ServoId, address: u8, out: &mut [u8]) -> Result<Alarms> {
         let retries = self.line.options.read_retries;
         let block = Block::new(address, checked_block_len(out.len())?);
-        let reply = self.single(&Request::Read(id, block), id, out.len(), retries)?;
-        out.copy_from_slice(reply.data);
-        Ok(reply.alarms)
+        let (alarms, skip) = match self.single(&Request::Read(id, block), id, out.len(), retries) {
+            // A read of two bytes looks like its own reply; a read of three does not.
+            Err(Error::NoReply { .. }) if self.line.is_undecided() => {
+                let before = u8::from(address > 0);
+                let wider = Block::new(address - before, block.len + 1);
+                let alarms = self.single(&Request::Read(id, wider), id, wider.len_bytes(), retries)?;
+                (alarms, usize::from(before))
+            }
+            outcome => (outcome?, 0),
+        };
+        if let Some((_, Ok(reply))) = self.scratch.get(0) {
+            for (to, from) in out.iter_mut().zip(reply.data.iter().skip(skip)) {
+                *to = *from;
+            }
+        }
+        Ok(alarms)
     }
 
     fn write(&mut self, id: ServoId, address: u8, data: &[u8]) -> Result<Alarms> {
@@ -293,7 +174,7 @@ impl<P: Port> ServoBus for Bus<P> {
     }
 
     fn action(&mut self) -> Result<()> {
-        self.line.send(&Request::Action(Target::All)).map(|_| ())
+        self.line.tell(&Request::Action(Target::All))
     }
 
     fn sync_read(&mut self, block: Block, ids: &[ServoId], replies: &mut SyncReplies) -> Result<()> {
@@ -301,15 +182,59 @@ impl<P: Port> ServoBus for Bus<P> {
         check_ids(ids)?;
         replies.begin(ids, block.len_bytes());
         let retries = self.line.options.read_retries;
-        self.line.exchange_with_retries(replies, retries, Ask::Several(block))
+        self.line.ask(replies, retries, Ask::Several(block))
     }
 
     fn sync_write(&mut self, address: u8, rows: &[SyncRow<'_>]) -> Result<()> {
-        self.line.send(&Request::SyncWrite(address, rows)).map(|_| ())
+        let request = Request::SyncWrite(address, rows);
+        refuse_unknown_baud(&request)?;
+        self.line.tell(&request)
     }
 
     fn broadcast_write(&mut self, address: u8, data: &[u8]) -> Result<()> {
-        self.line.send(&Request::Write(Target::All, address, data)).map(|_| ())
+        let request = Request::Write(Target::All, address, data);
+        refuse_unknown_baud(&request)?;
+        self.line.tell(&request)
+    }
+
+    fn reset(&mut self, id: ServoId) -> Result<Alarms> {
+        self.written(&Request::Reset(id), id)
+    }
+
+    fn reboot(&mut self, id: ServoId) -> Result<Alarms> {
+        self.written(&Request::Reboot(id), id)
+    }
+
+    fn emergency_writer(&self) -> Option<Box<dyn EmergencyWriter>> {
+        self.line.port.emergency_writer()
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        self.line.reopen()
+    }
+
+    fn stats(&self) -> BusStats {
+        self.line.stats
+    }
+
+    fn now(&self) -> Timestamp {
+        self.line.port.now()
+    }
+}
+
+/// The tables of vendor and LeRobot disagree about baud codes above 4: a servo that got one could be lost.
+fn refuse_unknown_baud(request: &Request<'_>) -> Result<()> {
+    let check = |address: u8, data: &[u8]| {
+        let at = registers::BAUD_RATE.address.checked_sub(address).map(usize::from);
+        match at.and_then(|at| data.get(at)) {
+            Some(code) => registers::BAUD_RATE.encode((*code).into()).map(|_| ()),
+            None => Ok(()),
+        }
+    };
+    match request {
+        Request::Write(_, address, data) | Request::RegWrite(_, address, data) => check(*address, data),
+        Request::SyncWrite(address, rows) => rows.iter().try_for_each(|row| check(*address, row.data)),
+        _ => Ok(()),
     }
 }
 

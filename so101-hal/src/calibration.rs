@@ -1,4 +1,40 @@
-//! The calibration of an arm, in LeRobot's file format.
+//! The calibration of an arm: LeRobot's file, where it is kept, and the procedure that makes one.
+//!
+//! | what | where |
+//! |---|---|
+//! | [`Calibration`] | the values, and the file's text byte for byte |
+//! | [`Calibration::load`], [`save`](Calibration::save), [`Folders`] | files, in LeRobot's folders of all ages |
+//! | [`Calibrator`] | the procedure: sweep, reference pose, [`CalibrationPlan`], write and verify |
+//! | [`recognise`] | how a calibration was made, and what about it will make trouble |
+//! | [`PairOffset`] | what makes the roll of a leader and a follower agree |
+
+mod eeprom;
+#[cfg(feature = "std")]
+mod file;
+#[cfg(feature = "std")]
+mod folders;
+mod pair;
+mod plan;
+mod procedure;
+mod style;
+mod sweep;
+
+pub use eeprom::ensure as ensure_register;
+#[cfg(feature = "std")]
+pub use file::{Existing, Saved};
+#[cfg(feature = "std")]
+pub use folders::{Folders, FoundCalibration};
+pub use pair::PairOffset;
+pub use plan::{
+    CalibrationPlan, HomingOrder, JointReport, LEROBOT_MIDDLE, MIDDLE, SweepFault, SweepFaultKind, SweepNote,
+    model_range, wrap_offset,
+};
+pub use procedure::{Calibrated, Calibrator, CalibratorOptions, PHASE_MULTI_TURN, ReferencePose, read_pose};
+pub use style::{CalibrationStyle, StyleNote, recognise};
+pub use sweep::{JointSweep, MAX_GAP, MAX_STEP, SampleOutcome, shaft_degrees};
+
+/// Which arm of a pair a calibration is of.
+pub use crate::discovery::ArmRole as Role;
 
 use alloc::format;
 use alloc::string::String;

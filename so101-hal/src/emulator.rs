@@ -7,16 +7,27 @@
 //! What a servo does was compared with two clients of the vendor (LeRobot on `feetech-servo-sdk`, and
 //! `ftservo-python-sdk`). Chosen where the real servo was not measured: enabling torque makes the present position
 //! the goal; a goal write enables torque; an overload ends with torque off or a goal write; in a sync read the servos
-//! behind a missing one answer; reset and reboot are answered.
+//! behind a missing one answer (see [`Habits`] for all of them); reset and reboot are answered. Two servos with one id
+//! talk at once, and what comes is damaged. After an overload, or too much current for too long, what register 34
+//! leaves of the torque pushes on but moves nothing.
+//!
+//! Everything that goes wrong on real rigs can be had: see [`Fault`] for the line, and for the rest the methods of
+//! [`EmulatedServos`], or [`EmulatedServos::command`] with a line of text.
 
+mod command;
 mod fault;
 mod motion;
 mod port;
+#[cfg(all(unix, feature = "std", any(feature = "serial", feature = "pty")))]
+pub mod pty;
 mod servo;
 mod world;
 
+pub use command::COMMANDS;
 pub use fault::{Fault, FaultRule};
 pub use port::EmulatedPort;
+pub use servo::Habits;
+pub use world::WireTiming;
 
 use alloc::sync::Arc;
 
@@ -27,6 +38,7 @@ use crate::calibration::Calibration;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::joint::{JOINTS, JointId, JointVector};
+use crate::protocol::ServoId;
 use crate::registers::{self, Register};
 use crate::units::{Degrees, Percent, Ticks};
 
@@ -46,12 +58,22 @@ pub struct EmulatorOptions {
     pub firmware: (u8, u8),
     /// Where the chance of faults begins.
     pub seed: u64,
+    /// How long bytes take.
+    pub wire: WireTiming,
+    /// What was not measured on real servos.
+    pub habits: Habits,
 }
 
 impl Default for EmulatorOptions {
     /// All servos in the middle of their turn, firmware 3.10.
     fn default() -> Self {
-        Self { start: [Ticks(2048); 6], firmware: (3, 10), seed: 1 }
+        Self {
+            start: [Ticks(2048); 6],
+            firmware: (3, 10),
+            seed: 1,
+            wire: WireTiming::Instant,
+            habits: Habits::default(),
+        }
     }
 }
 
@@ -90,9 +112,9 @@ impl EmulatedServos {
     pub fn new(clock: Arc<dyn Clock>, options: EmulatorOptions) -> Self {
         let servos = JOINTS.map(|j| {
             let start = options.start[j.index()];
-            Servo::new(j.servo_id(), options.firmware, f64::from(start.0))
+            Servo::new(j.servo_id(), options.firmware, f64::from(start.0), options.habits)
         });
-        let world = World::new(servos, clock.now(), options.seed);
+        let world = World::new(servos, clock.now(), &options);
         Self { world: Arc::new(Mutex::new(world)), clock }
     }
 
@@ -191,6 +213,87 @@ impl EmulatedServos {
     /// Power off and on: registers from the EEPROM, torque off.
     pub fn power_cycle(&self) {
         self.with_world(|world| world.servos.iter_mut().for_each(Servo::power_on));
+    }
+
+    /// Takes the servos' supply away: nobody answers, and all registers outside of the EEPROM are lost.
+    pub fn power_off(&self) {
+        self.with_world(|world| world.dark = true);
+    }
+
+    /// Gives the supply back after [`Self::power_off`]: torque off, registers from the EEPROM.
+    pub fn power_on(&self) {
+        self.with_world(|world| {
+            world.dark = false;
+            world.servos.iter_mut().for_each(Servo::power_on);
+        });
+    }
+
+    /// A brown-out: every servo loses its registers outside of the EEPROM, and with them the torque, and reports a
+    /// supply of 3.5 V with the voltage alarm until [`Self::set_voltage`].
+    pub fn brown_out(&self) {
+        self.with_world(|world| world.servos.iter_mut().for_each(Servo::brown_out));
+    }
+
+    /// Supply of one servo, in 0.1 V; its alarm follows registers 14 and 15.
+    pub fn set_voltage(&self, joint: JointId, decivolts: u8) {
+        self.with_world(|world| world.servos[joint.index()].poke(62, &[decivolts]));
+    }
+
+    /// Temperature of one servo; its alarm follows register 13.
+    pub fn set_temperature(&self, joint: JointId, celsius: u8) {
+        self.with_world(|world| world.servos[joint.index()].poke(63, &[celsius]));
+    }
+
+    /// Something holds the servo where it is: driven, it pushes until it overloads.
+    pub fn block(&self, joint: JointId) {
+        self.with_world(|world| world.servos[joint.index()].set_blocked(true));
+    }
+
+    /// Ends [`Self::block`] and [`Self::hold`].
+    pub fn unblock(&self, joint: JointId) {
+        self.with_world(|world| world.servos[joint.index()].set_blocked(false));
+    }
+
+    /// A hand puts the servo there, in the frame of [`Self::true_ticks`], and does not let go until
+    /// [`Self::unblock`]; see [`Self::set_ticks`] for one that lets go.
+    pub fn hold(&self, joint: JointId, position_ticks: f64) {
+        self.with_world(|world| {
+            let servo = &mut world.servos[joint.index()];
+            servo.set_position(position_ticks);
+            servo.set_blocked(true);
+        });
+    }
+
+    /// Another id for a servo, also over a power cycle. With an id that is there already, both talk at once.
+    pub fn set_id(&self, joint: JointId, id: ServoId) {
+        self.with_world(|world| world.servos[joint.index()].poke(registers::ID.address, &[id.get()]));
+    }
+
+    /// Takes a servo off the chain: it hears nothing. The others are not cut off.
+    pub fn detach(&self, joint: JointId) {
+        self.with_world(|world| world.servos[joint.index()].set_detached(true));
+    }
+
+    /// Ends [`Self::detach`].
+    pub fn attach(&self, joint: JointId) {
+        self.with_world(|world| world.servos[joint.index()].set_detached(false));
+    }
+
+    /// Pulls the adapter out: every port is an error, also after [`Self::replug`], until it is opened again. The servos
+    /// go on as they are.
+    pub fn unplug(&self) {
+        self.with_world(World::unplug);
+    }
+
+    /// Plugs the adapter in again.
+    pub fn replug(&self) {
+        self.with_world(World::replug);
+    }
+
+    /// Whether the adapter is plugged in.
+    #[must_use]
+    pub fn is_plugged_in(&self) -> bool {
+        self.world.lock().plug.is_some()
     }
 
     /// From now on the line misbehaves by this rule, beside those given before.

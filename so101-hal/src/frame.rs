@@ -42,6 +42,7 @@ impl core::fmt::Display for FrameSize {
 pub struct Frame {
     size: FrameSize,
     rgb: Arc<Vec<u8>>,
+    jpeg: Option<Arc<[u8]>>,
     /// Counts the pictures of its camera from 0: a gap is a lost picture, a repeat a stale one.
     pub sequence: u64,
     /// When the picture was taken.
@@ -57,7 +58,20 @@ impl Frame {
         if rgb.len() != size.rgb_len() {
             return Err(Error::FrameLength { size, expected: size.rgb_len(), got: rgb.len() });
         }
-        Ok(Self { size, rgb: Arc::new(rgb), sequence, captured })
+        Ok(Self { size, rgb: Arc::new(rgb), jpeg: None, sequence, captured })
+    }
+
+    /// The same picture, with the JPEG file that the camera sent and that the pixels were decoded from.
+    #[must_use]
+    pub fn with_jpeg(mut self, jpeg: Arc<[u8]>) -> Self {
+        self.jpeg = Some(jpeg);
+        self
+    }
+
+    /// The JPEG file as the camera sent it, without padding; `None` from a camera that sends none.
+    #[must_use]
+    pub const fn jpeg(&self) -> Option<&Arc<[u8]>> {
+        self.jpeg.as_ref()
     }
 
     /// Width and height.
@@ -87,6 +101,14 @@ mod tests {
     fn a_frame_of_the_wrong_length_is_refused_with_both_figures() {
         let err = Frame::new(FrameSize::new(4, 2), alloc::vec![0; 23], 0, Timestamp::ZERO).unwrap_err();
         assert!(matches!(err, Error::FrameLength { expected: 24, got: 23, .. }));
+    }
+
+    #[test]
+    fn the_bytes_of_the_camera_stay_with_the_picture_and_its_clones() {
+        let plain = Frame::new(FrameSize::new(1, 1), alloc::vec![1, 2, 3], 0, Timestamp::ZERO).unwrap();
+        assert_eq!(plain.jpeg(), None);
+        let kept = plain.with_jpeg(Arc::from([0xff, 0xd8].as_slice())).clone();
+        assert_eq!(kept.jpeg().map(|j| &j[..]), Some([0xff, 0xd8].as_slice()));
     }
 
     #[test]

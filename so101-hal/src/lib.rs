@@ -9,23 +9,32 @@ pub mod bus;
 pub mod calibration;
 pub mod camera;
 pub mod clock;
+pub mod control;
 pub mod convert;
+pub mod discovery;
 pub mod emulator;
 pub mod error;
 pub mod frame;
+#[cfg(feature = "std")]
+pub mod host;
 pub mod joint;
 pub mod kinematics;
 mod math;
 pub mod port;
+pub mod preflight;
 pub mod protocol;
 pub mod registers;
 pub mod robot;
+pub mod safety;
 #[cfg(feature = "serial")]
 pub mod serial;
 pub mod sink;
+pub mod teleop;
 pub mod units;
 
-pub use arm::{ArmOptions, FollowerArm};
+pub use arm::{
+    Arm, ArmOptions, Armed, EmergencyStop, FoundArm, Holding, MotionLimits, Relaxed, Sent, ServoProfile,
+};
 pub use bus::{Bus, BusOptions, ServoBus};
 pub use calibration::{Calibration, JointCalibration};
 pub use camera::{Camera, CameraSpec};
@@ -43,5 +52,6 @@ pub use registers::Telemetry;
 pub use robot::{Action, NamedFrame, Observation, Robot, RobotDescription};
 #[cfg(feature = "serial")]
 pub use serial::SerialPort;
-pub use sink::{EpisodeEnd, EpisodeSink, EpisodeStart};
+pub use sink::{EpisodeEnd, EpisodeSink, EpisodeStart, EpisodeTiming};
+pub use teleop::Teleoperator;
 pub use units::{Degrees, Lux, Normalized, Percent, Radians, Ticks};

@@ -3,6 +3,10 @@
 //! Names are LeRobot's (`lerobot/motors/feetech/tables.py`, `STS_SMS_SERIES_CONTROL_TABLE`), so that dumps and logs
 //! compare. EEPROM registers keep a write over a power cycle only while [`LOCK`] is 0.
 
+pub mod typed;
+
+pub use typed::{BaudRate, EepromLock, OperatingMode, RegisterAccess, RegisterValue, TorqueState, Typed};
+
 use crate::convert::SignBit;
 use crate::error::{Error, Result};
 use crate::protocol::{Alarms, Block};
@@ -71,6 +75,8 @@ pub struct Register {
     pub access: Access,
     /// What one count stands for.
     pub unit: Unit,
+    /// The largest value that may be written where that is less than what fits; readings are taken as they are.
+    pub max: Option<u8>,
 }
 
 impl Register {
@@ -126,9 +132,12 @@ impl Register {
         Ok(word.to_le_bytes())
     }
 
-    /// The smallest and largest value that fit.
+    /// The smallest and largest value that may be written.
     #[must_use]
     pub const fn bounds(&self) -> (i32, i32) {
+        if let Some(max) = self.max {
+            return (0, max as i32);
+        }
         match (self.sign, self.size) {
             (Some(bit), _) => (-(bit.max_magnitude() as i32), bit.max_magnitude() as i32),
             (None, 1) => (0, u8::MAX as i32),
@@ -148,6 +157,16 @@ pub const TELEMETRY: Block = Block::new(56, Telemetry::LEN as u8);
 
 /// The number that [`MODEL_NUMBER`] holds in every STS3215.
 pub const STS3215: u16 = 777;
+
+/// Torque on, with the position loop.
+pub const TORQUE_ON: u8 = 1;
+
+/// Written to [`TORQUE_ENABLE`], makes the present position 2048: the servo rewrites [`HOMING_OFFSET`].
+pub const TORQUE_MAKE_MIDDLE: u8 = 128;
+
+/// [`GOAL_TIME`] in PWM mode: the duty, signed.
+pub const GOAL_PWM: Register =
+    Register { name: "Goal_PWM", sign: Some(SignBit::Bit10), unit: Unit::Permille, ..GOAL_TIME };
 
 /// What a servo reports in one read of [`TELEMETRY`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,7 +226,7 @@ impl Telemetry {
 
 macro_rules! registers {
     ($($(#[$doc:meta])* $id:ident = $name:literal, $address:literal, $size:literal, $sign:expr, $area:ident,
-        $access:ident, $unit:ident;)*) => {
+        $access:ident, $unit:ident $(, max $max:literal)?;)*) => {
         $(
             $(#[$doc])*
             pub const $id: Register = Register {
@@ -218,12 +237,15 @@ macro_rules! registers {
                 area: Area::$area,
                 access: Access::$access,
                 unit: Unit::$unit,
+                max: registers!(@max $($max)?),
             };
         )*
 
         /// Every register, by address.
         pub static TABLE: &[Register] = &[$($id),*];
     };
+    (@max) => { None };
+    (@max $max:literal) => { Some($max) };
 }
 
 const B10: Option<SignBit> = Some(SignBit::Bit10);
@@ -235,17 +257,19 @@ registers! {
     FIRMWARE_MAJOR = "Firmware_Major_Version", 0, 1, None, Eeprom, ReadOnly, Count;
     /// Firmware, number behind the point.
     FIRMWARE_MINOR = "Firmware_Minor_Version", 1, 1, None, Eeprom, ReadOnly, Count;
+    /// 0 = words are little endian. The vendor's; LeRobot does not name it.
+    ENDIANNESS = "Endianness", 2, 1, None, Eeprom, ReadOnly, Count;
     /// 777 for every STS3215, see [`STS3215`].
     MODEL_NUMBER = "Model_Number", 3, 2, None, Eeprom, ReadOnly, Count;
     /// The servo's id, 0 to 253.
-    ID = "ID", 5, 1, None, Eeprom, ReadWrite, Count;
+    ID = "ID", 5, 1, None, Eeprom, ReadWrite, Count, max 253;
     /// Code of the baud rate: 0 = 1 M, 1 = 500 k, 2 = 250 k, 3 = 128 k, 4 = 115200. The tables of vendor and LeRobot
-    /// disagree above 4.
-    BAUD_RATE = "Baud_Rate", 6, 1, None, Eeprom, ReadWrite, Count;
+    /// disagree above 4, so no more is written.
+    BAUD_RATE = "Baud_Rate", 6, 1, None, Eeprom, ReadWrite, Count, max 4;
     /// Time from request to reply.
     RETURN_DELAY_TIME = "Return_Delay_Time", 7, 1, None, Eeprom, ReadWrite, Microsecond2;
     /// 1 = every request to one servo is answered, 0 = reads and pings alone.
-    RESPONSE_STATUS_LEVEL = "Response_Status_Level", 8, 1, None, Eeprom, ReadWrite, Count;
+    RESPONSE_STATUS_LEVEL = "Response_Status_Level", 8, 1, None, Eeprom, ReadWrite, Count, max 1;
     /// Lowest goal; with both limits 0 the servo turns without end.
     MIN_POSITION_LIMIT = "Min_Position_Limit", 9, 2, None, Eeprom, ReadWrite, Step;
     /// Highest goal.
@@ -272,6 +296,9 @@ registers! {
     I_COEFFICIENT = "I_Coefficient", 23, 1, None, Eeprom, ReadWrite, Count;
     /// The least duty that moves the motor. One byte, as the vendor says; LeRobot reads two.
     MINIMUM_STARTUP_FORCE = "Minimum_Startup_Force", 24, 1, None, Eeprom, ReadWrite, Permille;
+    /// The most that the integral of the position loop may add, in units of 4. The vendor's; LeRobot takes it for the
+    /// high byte of the register before.
+    INTEGRAL_LIMIT = "Integral_Limit", 25, 1, None, Eeprom, ReadWrite, Count;
     /// Dead zone, clockwise.
     CW_DEAD_ZONE = "CW_Dead_Zone", 26, 1, None, Eeprom, ReadWrite, Step;
     /// Dead zone, counter-clockwise.
@@ -283,7 +310,7 @@ registers! {
     /// `position = encoder - homing offset`.
     HOMING_OFFSET = "Homing_Offset", 31, 2, B11, Eeprom, ReadWrite, Step;
     /// 0 position, 1 velocity, 2 PWM, 3 steps.
-    OPERATING_MODE = "Operating_Mode", 33, 1, None, Eeprom, ReadWrite, Count;
+    OPERATING_MODE = "Operating_Mode", 33, 1, None, Eeprom, ReadWrite, Count, max 3;
     /// Torque that is left after an overload.
     PROTECTIVE_TORQUE = "Protective_Torque", 34, 1, None, Eeprom, ReadWrite, Percent;
     /// How long an overload may last.
@@ -302,14 +329,14 @@ registers! {
     ACCELERATION = "Acceleration", 41, 1, None, Ram, ReadWrite, HundredStepPerSecond2;
     /// Where to go.
     GOAL_POSITION = "Goal_Position", 42, 2, B15, Ram, ReadWrite, Step;
-    /// Duration, or duty in PWM mode.
+    /// Duration, or duty in PWM mode, see [`GOAL_PWM`].
     GOAL_TIME = "Goal_Time", 44, 2, None, Ram, ReadWrite, Count;
     /// Velocity towards the goal, 0 = the most.
     GOAL_VELOCITY = "Goal_Velocity", 46, 2, B15, Ram, ReadWrite, StepPerSecond;
     /// Torque limit in force; starts as [`MAX_TORQUE_LIMIT`].
     TORQUE_LIMIT = "Torque_Limit", 48, 2, None, Ram, ReadWrite, Permille;
     /// 1 = EEPROM writes are lost with the power.
-    LOCK = "Lock", 55, 1, None, Ram, ReadWrite, Count;
+    LOCK = "Lock", 55, 1, None, Ram, ReadWrite, Count, max 1;
     /// Encoder position less homing offset.
     PRESENT_POSITION = "Present_Position", 56, 2, B15, Ram, ReadOnly, Step;
     /// Measured velocity.
@@ -326,8 +353,12 @@ registers! {
     STATUS = "Status", 65, 1, None, Ram, ReadOnly, Count;
     /// 1 while moving.
     MOVING = "Moving", 66, 1, None, Ram, ReadOnly, Count;
+    /// The goal that is followed, by the vendor's table; LeRobot does not name it.
+    GOAL_POSITION_ECHO = "Goal_Position_Echo", 67, 2, B15, Ram, ReadOnly, Step;
     /// Motor current. Unsigned here, as in LeRobot; some drivers take bit 15 as its sign.
     PRESENT_CURRENT = "Present_Current", 69, 2, None, Ram, ReadOnly, Milliampere6_5;
+    /// The goal that is followed, by LeRobot's table.
+    GOAL_POSITION_2 = "Goal_Position_2", 71, 2, B15, Ram, ReadOnly, Step;
     /// Slower than this counts as standing.
     MOVING_VELOCITY_THRESHOLD = "Moving_Velocity_Threshold", 80, 1, None, Ram, ReadWrite, Count;
     /// Factory value.

@@ -1,21 +1,36 @@
 //! Real serial ports, through the `serialport` crate.
 
+#[cfg(not(unix))]
+mod device;
+#[cfg(unix)]
+mod sys;
+
 use alloc::boxed::Box;
 use alloc::string::{String, ToString as _};
-use std::io::{ErrorKind as IoErrorKind, Read as _, Write as _};
+use std::io::ErrorKind as IoErrorKind;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use serialport::{ClearBuffer, DataBits, ErrorKind, FlowControl, Parity, SerialPort as Device, StopBits};
+use serialport::{DataBits, ErrorKind, FlowControl, Parity, StopBits};
 
 use crate::clock::Timestamp;
+use crate::discovery::{Discovery, PortInfo};
 use crate::error::{Error, Result};
-use crate::port::Port;
+#[cfg(unix)]
+use crate::port::FdPort;
+use crate::port::{EmergencyWriter, Port};
+use crate::registers::BaudRate;
+#[cfg(not(unix))]
+use device::DevicePort;
 
 /// The baud rate of the servos as they leave the factory.
-pub const BAUD_RATE: u32 = 1_000_000;
+pub const BAUD_RATE: u32 = BaudRate::M1.bits_per_second();
 
-/// A USB adapter on the servo bus: 1 Mbaud, 8N1, for this program alone.
+/// A USB adapter on the servo bus: 8N1, for this program alone.
+///
+/// On Unix a transaction costs four system calls: discard, send, wait, read. After the adapter was unplugged,
+/// [`Port::reopen`] finds the same one again, by its serial number or, where it has none, by its USB socket, whatever
+/// its path is then.
 ///
 /// ```no_run
 /// use so101_hal::bus::{Bus, ServoBus};
@@ -26,86 +41,134 @@ pub const BAUD_RATE: u32 = 1_000_000;
 /// println!("alarms of servo 1: {}", bus.ping(ServoId::new(1)?)?);
 /// # Ok(()) }
 /// ```
+#[derive(Debug)]
 pub struct SerialPort {
-    device: Box<dyn Device>,
+    #[cfg(unix)]
+    port: FdPort,
+    #[cfg(not(unix))]
+    port: DevicePort,
     path: String,
-    start: Instant,
-}
-
-impl core::fmt::Debug for SerialPort {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SerialPort").field("path", &self.path).finish_non_exhaustive()
-    }
+    baud: BaudRate,
+    /// The adapter behind the path; `None` = no USB device.
+    adapter: Option<PortInfo>,
 }
 
 impl SerialPort {
-    /// Opens the port at `path`, such as `/dev/ttyACM0` or `/dev/serial/by-id/...`. Sends nothing.
+    /// Opens the port at `path`, such as `/dev/ttyACM0` or `/dev/serial/by-id/...`, at 1 Mbaud. Sends nothing.
     ///
     /// # Errors
     /// [`Error::PortNotFound`], [`Error::PortPermission`] (with what to do about it), [`Error::PortBusy`], and
     /// [`Error::PortIo`] for the rest.
     pub fn open(path: &str) -> Result<Self> {
-        let device = serialport::new(path, BAUD_RATE)
-            .data_bits(DataBits::Eight)
-            .parity(Parity::None)
-            .stop_bits(StopBits::One)
-            .flow_control(FlowControl::None)
-            .timeout(Duration::from_millis(20))
-            .open()
-            .map_err(|e| open_error(path, e))?;
-        Ok(Self { device, path: path.to_string(), start: Instant::now() })
+        Self::open_at(path, BaudRate::M1)
     }
 
-    /// The path it was opened by.
+    /// Opens the port at another baud rate, to look for servos that were set to it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_at(path: &str, baud: BaudRate) -> Result<Self> {
+        let adapter = Discovery::system().port(path).filter(|port| port.vid.is_some());
+        Ok(Self { port: connect(path, baud)?, path: path.to_string(), baud, adapter })
+    }
+
+    /// Opens the adapter with this USB serial number, whatever its path.
+    ///
+    /// # Errors
+    /// [`Error::AdapterGone`], and as [`Self::open`].
+    pub fn open_by_usb_serial(serial: &str) -> Result<Self> {
+        let ports = Discovery::system().ports();
+        match ports.into_iter().find(|port| port.serial.as_deref() == Some(serial)) {
+            Some(port) => Self::open(&port.path),
+            None => {
+                Err(Error::AdapterGone { serial: serial.to_string(), path: "no serial port".to_string() })
+            }
+        }
+    }
+
+    /// The path it was opened by, the newest after a reopening.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    fn io_error(
-        &self,
-        doing: &'static str,
-        source: impl core::error::Error + Send + Sync + 'static,
-    ) -> Error {
-        Error::PortIo { doing, path: self.path.clone(), source: Box::new(source) }
+    /// The USB adapter behind it; `None` = no USB device, a pseudo-terminal for example.
+    #[must_use]
+    pub const fn adapter(&self) -> Option<&PortInfo> {
+        self.adapter.as_ref()
     }
 }
 
 impl Port for SerialPort {
     fn now(&self) -> Timestamp {
-        Timestamp::from_start(self.start.elapsed())
+        self.port.now()
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
-        self.device.write_all(bytes).map_err(|e| self.io_error("write to", e))
+        self.port.write_all(bytes)
     }
 
     fn read(&mut self, buffer: &mut [u8], deadline: Timestamp) -> Result<usize> {
-        loop {
-            let left = deadline.since(self.now());
-            self.device.set_timeout(left).map_err(|e| self.io_error("set the timeout of", e))?;
-            match self.device.read(buffer) {
-                // A terminal that is at its end was closed at the other side.
-                Ok(0) if !buffer.is_empty() => {
-                    let gone = std::io::Error::from(IoErrorKind::UnexpectedEof);
-                    return Err(self.io_error("read from", gone));
-                }
-                Ok(n) => return Ok(n),
-                Err(e) if e.kind() == IoErrorKind::TimedOut => {
-                    // The device counts whole milliseconds.
-                    if self.now() >= deadline {
-                        return Ok(0);
-                    }
-                }
-                Err(e) if e.kind() == IoErrorKind::Interrupted => {}
-                Err(e) => return Err(self.io_error("read from", e)),
-            }
-        }
+        self.port.read(buffer, deadline)
     }
 
     fn discard_input(&mut self) -> Result<()> {
-        self.device.clear(ClearBuffer::Input).map_err(|e| self.io_error("clear", e))
+        self.port.discard_input()
     }
+
+    fn emergency_writer(&self) -> Option<Box<dyn EmergencyWriter>> {
+        self.port.emergency_writer()
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        // First of all the old device: it is open for this program alone, and its name is free only without it.
+        self.port.close();
+        let path = match &self.adapter {
+            None => self.path.clone(),
+            Some(adapter) => path_of(adapter, &self.path, &Discovery::system())?,
+        };
+        let fresh = connect(&path, self.baud)?;
+        self.port.replace(fresh);
+        self.path = path;
+        Ok(())
+    }
+}
+
+/// Where an adapter is now: at its old path if that still leads to it.
+fn path_of(adapter: &PortInfo, old_path: &str, discovery: &Discovery) -> Result<String> {
+    if discovery.port(old_path).is_some_and(|port| port.is_same_adapter(adapter)) {
+        return Ok(old_path.to_string());
+    }
+    let ports = discovery.ports();
+    match ports.into_iter().find(|port| port.is_same_adapter(adapter)) {
+        Some(port) => Ok(port.path),
+        None => Err(Error::AdapterGone {
+            serial: adapter.serial.clone().unwrap_or_else(|| "unknown".to_string()),
+            path: old_path.to_string(),
+        }),
+    }
+}
+
+fn builder(path: &str, baud: BaudRate) -> serialport::SerialPortBuilder {
+    serialport::new(path, baud.bits_per_second())
+        .data_bits(DataBits::Eight)
+        .parity(Parity::None)
+        .stop_bits(StopBits::One)
+        .flow_control(FlowControl::None)
+        .timeout(Duration::from_millis(20))
+}
+
+/// The crate knows how each system sets an odd speed; on Unix the bytes then go straight to the file descriptor.
+#[cfg(unix)]
+fn connect(path: &str, baud: BaudRate) -> Result<FdPort> {
+    let device = serialport::TTYPort::open(&builder(path, baud)).map_err(|e| open_error(path, e))?;
+    Ok(FdPort::new(sys::into_fd(device), path))
+}
+
+#[cfg(not(unix))]
+fn connect(path: &str, baud: BaudRate) -> Result<DevicePort> {
+    let device = builder(path, baud).open().map_err(|e| open_error(path, e))?;
+    Ok(DevicePort::new(device, path))
 }
 
 fn open_error(path: &str, e: serialport::Error) -> Error {
@@ -124,46 +187,4 @@ fn open_error(path: &str, e: serialport::Error) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_that_is_not_there_is_named() {
-        let err = SerialPort::open("/dev/ttyACM-none").unwrap_err();
-        assert!(matches!(&err, Error::PortNotFound { path } if path == "/dev/ttyACM-none"), "{err:?}");
-        assert!(err.to_string().ends_with("/dev/ttyACM-none"));
-    }
-
-    #[test]
-    fn a_port_without_permission_says_what_to_do() {
-        let denied = serialport::Error::new(ErrorKind::Io(IoErrorKind::PermissionDenied), "denied");
-        let text = open_error("/dev/null", denied).to_string();
-        assert!(text.contains("dialout") && text.contains("udev") && text.ends_with("/dev/null"), "{text}");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn bytes_pass_a_pseudo_terminal_and_a_deadline_ends_a_read() {
-        let (mut master, slave) = serialport::TTYPort::pair().unwrap();
-        let path = slave.name().unwrap();
-        // The other end stays open, or the terminal would be at its end.
-        let mut port = SerialPort::open(&path).unwrap();
-        port.write_all(&[1, 2, 3]).unwrap();
-        let mut got = [0; 3];
-        std::io::Read::read_exact(&mut master, &mut got).unwrap();
-        assert_eq!(got, [1, 2, 3]);
-
-        std::io::Write::write_all(&mut master, &[9; 5]).unwrap();
-        let mut buffer = [0; 8];
-        let deadline = port.now() + Duration::from_secs(2);
-        assert_eq!(port.read(&mut buffer, deadline).unwrap(), 5);
-        let passed = port.now();
-        assert_eq!(port.read(&mut buffer, passed).unwrap(), 0);
-
-        std::io::Write::write_all(&mut master, &[7; 5]).unwrap();
-        port.discard_input().unwrap();
-        let passed = port.now();
-        assert_eq!(port.read(&mut buffer, passed).unwrap(), 0);
-        drop(slave);
-    }
-}
+mod tests;

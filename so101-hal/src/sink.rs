@@ -2,6 +2,9 @@
 
 use alloc::string::String;
 
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
 use crate::error::BoxError;
 use crate::robot::{Action, Observation};
 use crate::units::Lux;
@@ -26,6 +29,35 @@ pub struct EpisodeEnd {
     pub success: Option<bool>,
     /// A remark, such as why it failed.
     pub note: Option<String>,
+    /// How well the loop kept its time; `None` on a rig whose time is simulated.
+    pub timing: Option<EpisodeTiming>,
+}
+
+/// What went otherwise than planned while an episode was recorded, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct EpisodeTiming {
+    /// Rows whose work took longer than a period.
+    pub overruns: u64,
+    /// Pictures that were those of the row before, since the camera had no newer one; all cameras.
+    pub stale_frames: u64,
+    /// Pictures that were lost between sensor and program, as their sequence numbers say; all cameras.
+    pub dropped_frames: u64,
+    /// Rows whose joints were those of the row before, since the arm had not answered in between.
+    pub stale_states: u64,
+    /// Cycles of the bus.
+    pub bus_cycles: u64,
+    /// Cycles of the bus whose work took longer than its period.
+    pub bus_overruns: u64,
+    /// Cycles of the bus in which a joint gave no new state.
+    pub bus_stale: u64,
+    /// Requests on the bus that were sent again.
+    pub bus_retries: u64,
+    /// Requests on the bus that were not answered in time.
+    pub bus_timeouts: u64,
+    /// Alarms of each joint that were raised at any moment, as the servo's bits.
+    pub alarms: [u8; 6],
 }
 
 /// Takes episodes, one at a time: `begin`, `add` a row a control period, then `end` or `discard`.
@@ -43,6 +75,21 @@ pub trait EpisodeSink {
     /// # Errors
     /// When no episode is open or the row does not fit the sink's features.
     fn add(&mut self, observation: &Observation, action: &Action) -> Result<(), BoxError>;
+
+    /// As [`Self::add`], with the moment at which the action was handed to the arm, on the clock of the observation.
+    /// Sinks that have no place for it leave it away.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    fn add_acted(
+        &mut self,
+        observation: &Observation,
+        action: &Action,
+        acted: Timestamp,
+    ) -> Result<(), BoxError> {
+        let _ = acted;
+        self.add(observation, action)
+    }
 
     /// Hands the episode over.
     ///

@@ -164,7 +164,7 @@ fn resume_goes_on_where_the_set_ends_and_refuses_another_object_unit_or_rate_wit
     };
     assert_eq!(rows(&whole), rows(&parts));
 
-    let plan = include_str!("../../examples/plans/push_left.toml");
+    let plan = include_str!("../../tasks/push_left.toml");
     let other_object = dir.path().join("other.toml");
     std::fs::write(&other_object, plan.replace("yellow-large", "blue-small")).unwrap();
     let cases: [(&[&str], &[&str]); 4] = [

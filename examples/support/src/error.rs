@@ -146,7 +146,20 @@ impl Error {
                 | so101_dataset::Error::AlreadyExists { .. }
                 | so101_dataset::Error::NotADataset { .. },
             ) => Exit::Usage,
-            Self::Refused(_) | Self::Dataset(so101_dataset::Error::Locked { .. }) => Exit::Refused,
+            Self::Hal(
+                so101_hal::Error::CalibrationNotFound { .. }
+                | so101_hal::Error::CalibrationFile { .. }
+                | so101_hal::Error::NoHome { .. }
+                | so101_hal::Error::PortNotFound { .. },
+            ) => Exit::Usage,
+            Self::Refused(_)
+            | Self::Dataset(so101_dataset::Error::Locked { .. })
+            | Self::Hal(
+                so101_hal::Error::PortDenied { .. }
+                | so101_hal::Error::PortPermission { .. }
+                | so101_hal::Error::PortHeld { .. }
+                | so101_hal::Error::PortBusy { .. },
+            ) => Exit::Refused,
             Self::Interrupted { .. } => Exit::Interrupted,
             _ => Exit::Failed,
         }

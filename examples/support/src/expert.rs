@@ -1,9 +1,13 @@
 //! Demonstrators that know where the object is: they decide the goal of every control period by themselves.
 //!
 //! [`PushLeft`] works in the space of the fingertip: waypoints joined by minimum-jerk segments, inverse kinematics at
-//! every period. It needs the plan's cell and the object's pose at the start, and no rig in particular.
+//! every period. It needs the plan's cell and the object's pose at the start, and no rig in particular. [`Visit`] goes
+//! above the object and back, whatever the task is: it shows a plan's places, and does nothing there.
 
 mod path;
+mod visit;
+
+pub use visit::Visit;
 
 use std::time::Duration;
 

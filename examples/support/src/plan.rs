@@ -16,7 +16,8 @@ use crate::scene::{ObjectPose, ObjectSpec};
 
 /// A plan is a page of text.
 const MAX_PLAN_BYTES: u64 = 1 << 20;
-const PUSH_LEFT: &str = include_str!("../../plans/push_left.toml");
+const PUSH_LEFT: &str = include_str!("../../../tasks/push_left.toml");
+const FREE: &str = include_str!("plan/free.toml");
 
 /// A session's plan: its cells (repetitions outermost, then positions, then yaws), objects, home and cameras.
 ///
@@ -31,6 +32,7 @@ const PUSH_LEFT: &str = include_str!("../../plans/push_left.toml");
 pub struct Plan {
     origin: String,
     fingerprint: String,
+    kind: PlanKind,
     task: String,
     cap: Duration,
     positions_m: Vec<[f64; 2]>,
@@ -39,8 +41,38 @@ pub struct Plan {
     jitter_m: f64,
     objects: Vec<ObjectSpec>,
     selected: usize,
+    props: Vec<Prop>,
     home: Home,
     cameras: Vec<PlannedCamera>,
+}
+
+/// What is known of a plan's task beside its words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PlanKind {
+    /// Pushing an object to the left: there is a demonstrator, and a predicate that judges. What a plan is that does
+    /// not say otherwise.
+    #[default]
+    PushLeft,
+    /// Any other task: somebody drives the arm, and somebody judges or nobody does.
+    Teleoperated,
+    /// The same, and the operator decides what lies where.
+    Free,
+}
+
+/// Something that lies at the same place in every episode, such as the box that objects are put into. The operator puts
+/// it there; drawn and simulated scenes do not have it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prop {
+    /// Its name.
+    pub name: String,
+    /// Edges of its bounding box: along its own x, y and z.
+    pub size_m: [f64; 3],
+    /// Colour, each channel 0 to 1.
+    pub rgb: [f64; 3],
+    /// Where it lies.
+    pub pose: ObjectPose,
 }
 
 /// Where an episode starts and ends.
@@ -143,6 +175,18 @@ impl Plan {
         Self::parse(PUSH_LEFT, "built-in").expect("the built-in plan is valid")
     }
 
+    /// No plan but an instruction: somebody drives the arm and decides what lies where.
+    ///
+    /// # Panics
+    /// Never: a test parses the built-in text.
+    ///
+    /// # Errors
+    /// As [`Self::with_task`].
+    #[allow(clippy::expect_used, reason = "the text is part of the program and a test parses it")]
+    pub fn free(task: &str) -> Result<Self> {
+        Self::parse(FREE, "free").expect("the built-in plan is valid").with_task(task)
+    }
+
     /// Reads a plan file.
     ///
     /// # Errors
@@ -169,6 +213,57 @@ impl Plan {
     #[must_use]
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
+    }
+
+    /// Whether the task has a demonstrator and a judge.
+    #[must_use]
+    pub fn kind(&self) -> PlanKind {
+        self.kind
+    }
+
+    /// What lies at the same place in every episode.
+    #[must_use]
+    pub fn props(&self) -> &[Prop] {
+        &self.props
+    }
+
+    /// Another instruction than the file's.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for one without words.
+    pub fn with_task(mut self, task: &str) -> Result<Self> {
+        if task.trim().is_empty() {
+            return Err(Error::Usage("--task is empty: say in a sentence what the arm does".to_owned()));
+        }
+        task.clone_into(&mut self.task);
+        Ok(self)
+    }
+
+    /// Another time after which an episode ends.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for one that no episode can have.
+    pub fn with_cap_s(mut self, cap_s: f64) -> Result<Self> {
+        if !(0.1..=file::MAX_CAP_S).contains(&cap_s) {
+            return Err(Error::Usage(format!(
+                "--episode-s {cap_s}: an episode lasts 0.1 to {} s",
+                file::MAX_CAP_S
+            )));
+        }
+        self.cap = Duration::from_secs_f64(cap_s);
+        Ok(self)
+    }
+
+    /// The same plan seen by these cameras, in this order. Those that the plan knows keep their mount; of the others
+    /// nothing is known but the size, so they are in no description of the scene.
+    #[must_use]
+    pub fn with_cameras(mut self, cameras: &[CameraSpec]) -> Self {
+        let find = |spec: &CameraSpec| {
+            let known = self.cameras.iter().find(|c| c.spec.name == spec.name)?;
+            Some(PlannedCamera { spec: spec.clone(), ..*known })
+        };
+        self.cameras = cameras.iter().filter_map(find).collect();
+        self
     }
 
     /// The instruction.

@@ -1,11 +1,13 @@
-//! Robots that need no hardware.
+//! Robots to record with: the emulated arm, which needs no hardware, and the real one.
 //!
-//! They live on a [`VirtualClock`](so101_hal::VirtualClock): nothing moves until the control loop sleeps, and the same
-//! seed gives the same bytes.
+//! The emulated one lives on a [`VirtualClock`](so101_hal::VirtualClock): nothing moves until the control loop sleeps,
+//! and the same seed gives the same bytes. [`RealRig`] lives in real time.
 
 mod emulated;
+pub mod real;
 
 pub use emulated::EmulatedRig;
+pub use real::RealRig;
 
 /// Whether a rig makes pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

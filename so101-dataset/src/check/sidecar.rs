@@ -57,6 +57,10 @@ fn check_record(
             let message = format!("{} capture times for {} rows", record.observed_ns.len(), row.length);
             findings.error(rules::SIDECAR_STALE, place, message);
         }
+        Ok(record) if ![0, record.observed_ns.len()].contains(&record.acted_ns.len()) => {
+            let message = format!("{} moments of actions for {} rows", record.acted_ns.len(), row.length);
+            findings.error(rules::SIDECAR_STALE, place, message);
+        }
         Ok(_) => {}
         Err(e) => findings.unreadable(rules::SIDECAR_UNREADABLE, place, &e),
     }

@@ -48,7 +48,8 @@ impl Av1Decoder {
         settings.frame_size_limit = max_pixels;
         let mut context: Option<Dav1dContext> = None;
         // SAFETY: both pointers are to live values of their types, and are not kept.
-        let result = unsafe { dav1d_open(Some(NonNull::from(&mut context)), Some(NonNull::from(&mut settings))) };
+        let result =
+            unsafe { dav1d_open(Some(NonNull::from(&mut context)), Some(NonNull::from(&mut settings))) };
         match (result.0, context) {
             (0, Some(_)) => Ok(Self { context }),
             (code, _) => Err(format!("the AV1 decoder could not be set up: code {code}")),
@@ -56,7 +57,11 @@ impl Av1Decoder {
     }
 
     /// Decodes one sample and shows each picture that comes out.
-    pub(crate) fn decode(&mut self, sample: &[u8], show: &mut dyn FnMut(&Av1Planes<'_>)) -> Result<(), String> {
+    pub(crate) fn decode(
+        &mut self,
+        sample: &[u8],
+        show: &mut dyn FnMut(&Av1Planes<'_>),
+    ) -> Result<(), String> {
         if sample.is_empty() {
             return Err("it is empty".to_owned());
         }

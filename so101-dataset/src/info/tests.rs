@@ -71,8 +71,16 @@ fn malformed_files_are_named_by_key_or_position() {
         ("codebase_version", Value::Null, "key codebase_version is missing or null"),
         ("codebase_version", json!(3), "key codebase_version is 3"),
         ("codebase_version", json!("three"), "not a version"),
-        ("codebase_version", json!("v1.6"), "dataset of version v1.6, only v2.0, v2.1 and v3.0 are known here: convert it"),
-        ("codebase_version", json!("v4.0"), "dataset of version v4.0, v3.0 is the newest known here: use a newer"),
+        (
+            "codebase_version",
+            json!("v1.6"),
+            "dataset of version v1.6, only v2.0, v2.1 and v3.0 are known here: convert it",
+        ),
+        (
+            "codebase_version",
+            json!("v4.0"),
+            "dataset of version v4.0, v3.0 is the newest known here: use a newer",
+        ),
         ("storage_format", json!("lance"), "storage_format is \"lance\", only parquet"),
         ("storage_format", json!(7), "key storage_format is 7"),
         ("fps", Value::Null, "key fps is missing or null"),

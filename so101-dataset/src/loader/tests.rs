@@ -53,8 +53,7 @@ fn an_epoch_has_each_row_of_the_chosen_episodes_once_without_their_ends() {
     let mut sampler = Sampler::of_episodes(set, &[1, 2, 99], margins, 1);
     let mut drawn: Vec<u64> = (0..sampler.len()).filter_map(|_| sampler.next_row()).collect();
     drawn.sort_unstable();
-    let want: Vec<u64> =
-        set.episodes()[1..3].iter().flat_map(|e| e.from_index + 2..e.to_index - 3).collect();
+    let want: Vec<u64> = set.episodes()[1..3].iter().flat_map(|e| e.from_index + 2..e.to_index - 3).collect();
     assert_eq!(drawn, want);
     let mut second: Vec<u64> = (0..sampler.len()).filter_map(|_| sampler.next_row()).collect();
     second.sort_unstable();

@@ -93,9 +93,10 @@ fn check_rate(index: &Mp4Index, fps: u32, path: &Path) -> Result<()> {
     let mut times: Vec<i64> = (0..index.samples.len()).filter_map(|i| index.pts_ticks(i)).collect();
     times.sort_unstable();
     let start = times.first().copied().unwrap_or(0);
-    let off = times.iter().enumerate().find(|(k, t)| {
-        i128::from(**t - start) * i128::from(fps) != *k as i128 * i128::from(index.timescale)
-    });
+    let off = times
+        .iter()
+        .enumerate()
+        .find(|(k, t)| i128::from(**t - start) * i128::from(fps) != *k as i128 * i128::from(index.timescale));
     match off {
         None => Ok(()),
         Some((k, _)) => {

@@ -79,7 +79,12 @@ impl Decoder {
     }
 
     /// Decodes one sample and shows the pictures that come out: one at once, or later ones earlier samples' pictures.
-    pub(super) fn decode(&mut self, sample: &[u8], kind: SampleKind, show: &mut Show<'_>) -> Result<(), String> {
+    pub(super) fn decode(
+        &mut self,
+        sample: &[u8],
+        kind: SampleKind,
+        show: &mut Show<'_>,
+    ) -> Result<(), String> {
         let (size, mut other) = (self.size, None);
         let mut checked = |planes: &Planes<'_>| {
             if planes.size == size { show(planes) } else { other = Some(planes.size) }

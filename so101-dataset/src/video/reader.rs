@@ -185,11 +185,7 @@ impl VideoReader {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    fn decode_up_to(
-        &mut self,
-        wanted: usize,
-        take: &mut dyn FnMut(&Planes<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn decode_up_to(&mut self, wanted: usize, take: &mut dyn FnMut(&Planes<'_>) -> Result<()>) -> Result<()> {
         let holds = self.order.sample(wanted);
         let key = self.index.key_frame_before(holds).ok_or_else(|| Error::Decode {
             frame: wanted as u64,

@@ -88,7 +88,12 @@ impl WindowSpec {
         for name in self.steps.keys().chain(self.only.iter().flatten()) {
             if features.get(name).is_none() {
                 let known = features.iter().map(|(n, _)| n).collect::<Vec<_>>().join(", ");
-                return Err(Error::NoSuchFeature { kind: "window", name: name.clone(), known, path: root.into() });
+                return Err(Error::NoSuchFeature {
+                    kind: "window",
+                    name: name.clone(),
+                    known,
+                    path: root.into(),
+                });
             }
         }
         if let Some((name, steps)) = self.steps.iter().find(|(_, s)| s.is_empty() || s.len() > MAX_STEPS) {

@@ -25,6 +25,8 @@ pub(super) struct Rows {
     pub state: Vec<f32>,
     /// When the joints were read, in ns since those of the first row.
     pub observed_ns: Vec<i64>,
+    /// When the action was handed to the arm, on the same count, for the rows of which it is known.
+    pub acted_ns: Vec<i64>,
     /// One a camera.
     pub cameras: Vec<CameraTimes>,
     first: Timestamp,
@@ -108,6 +110,7 @@ impl OpenEpisode {
             action: Vec::with_capacity(hint * JOINT_COUNT),
             state: Vec::with_capacity(hint * JOINT_COUNT),
             observed_ns: Vec::with_capacity(hint),
+            acted_ns: Vec::with_capacity(hint),
             cameras: spec.cameras.iter().map(|c| times(&c.name)).collect(),
             first: Timestamp::ZERO,
         };
@@ -161,7 +164,12 @@ impl OpenEpisode {
     ///
     /// # Errors
     /// What stopped an encoder: the episode must be given up then.
-    pub(super) fn push(&mut self, row: Row, observation: &Observation) -> Result<()> {
+    pub(super) fn push(
+        &mut self,
+        row: Row,
+        observation: &Observation,
+        acted: Option<Timestamp>,
+    ) -> Result<()> {
         let number = self.len();
         let rows = &mut self.rows;
         if number == 0 {
@@ -178,6 +186,7 @@ impl OpenEpisode {
         rows.action.extend_from_slice(&row.action);
         rows.state.extend_from_slice(&row.state);
         rows.observed_ns.push(ns_since(rows.first, observation.at));
+        rows.acted_ns.extend(acted.map(|at| ns_since(rows.first, at)));
         Ok(())
     }
 

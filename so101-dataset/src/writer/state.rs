@@ -343,6 +343,7 @@ impl State {
             seed: job.start.seed,
             success: job.end.success,
             note: job.end.note.clone(),
+            timing: job.end.timing,
             record: sidecar::record_path(self.next_record),
         };
         self.lines.extend(sidecar::entry_line(&entry));
@@ -371,7 +372,10 @@ fn record_of(rows: &Rows, videos: &[(PathBuf, VideoReport)]) -> EpisodeRecord {
         };
         (times.name.clone(), record)
     });
-    EpisodeRecord { observed_ns: rows.observed_ns.clone(), cameras: cameras.collect() }
+    // Rows without a moment among others with one would shift those behind them.
+    let acted_ns =
+        if rows.acted_ns.len() == rows.observed_ns.len() { rows.acted_ns.clone() } else { Vec::new() };
+    EpisodeRecord { observed_ns: rows.observed_ns.clone(), acted_ns, cameras: cameras.collect() }
 }
 
 fn sidecar_path(name: &str) -> PathBuf {

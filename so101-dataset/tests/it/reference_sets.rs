@@ -10,8 +10,12 @@ use so101_dataset::{Dataset, Version};
 use crate::planting::Copy;
 use crate::reads_lerobot::fixture;
 
-const TASKS: [&str; 4] =
-    ["push the object to the left", "pick the cube", "place the cube in the bowl", "a task first seen on resume"];
+const TASKS: [&str; 4] = [
+    "push the object to the left",
+    "pick the cube",
+    "place the cube in the bowl",
+    "a task first seen on resume",
+];
 const LAYOUTS: [&str; 5] =
     ["lerobot_v21", "lerobot_v21_converted", "lerobot_av1", "lerobot_rolling", "lerobot_resume"];
 
@@ -26,7 +30,10 @@ fn state(episode: u64, i: usize) -> [f32; 6] {
 /// Equal to the last digit but one: the sine of two libraries may differ by that.
 fn assert_same(found: &[f32], want: [f32; 6], at: &str) {
     for (found, want) in found.iter().zip(want) {
-        assert!((found - want).abs() <= 4.0 * f32::EPSILON * want.abs().max(1.0), "{at}: {found} is not {want}");
+        assert!(
+            (found - want).abs() <= 4.0 * f32::EPSILON * want.abs().max(1.0),
+            "{at}: {found} is not {want}"
+        );
     }
 }
 
@@ -69,7 +76,8 @@ fn a_set_of_v2_1_reads_like_its_conversion() {
     let (old, new) = (Dataset::open(old).unwrap(), Dataset::open(new).unwrap());
     assert_eq!(old.tasks(), new.tasks());
     for (a, b) in old.episodes().iter().zip(new.episodes()) {
-        let facts = |r: &so101_dataset::EpisodeRow| (r.episode, r.tasks.clone(), r.length, r.from_index, r.to_index);
+        let facts =
+            |r: &so101_dataset::EpisodeRow| (r.episode, r.tasks.clone(), r.length, r.from_index, r.to_index);
         assert_eq!(facts(a), facts(b));
         assert_eq!(old.rows(a.episode).unwrap().columns(), new.rows(b.episode).unwrap().columns());
     }
@@ -108,7 +116,11 @@ fn a_set_of_v2_0_has_statistics_of_the_whole_only() {
 fn damaged_lines_of_v2_1_are_named_with_their_file_and_line() {
     for (file, edit, says) in [
         ("meta/episodes.jsonl", ("\"length\": ", "\"length\": -"), "line 1: length"),
-        ("meta/episodes.jsonl", ("\"episode_index\": 2", "\"episode_index\": \"two\""), "line 3: episode_index"),
+        (
+            "meta/episodes.jsonl",
+            ("\"episode_index\": 2", "\"episode_index\": \"two\""),
+            "line 3: episode_index",
+        ),
         ("meta/tasks.jsonl", ("{", "["), "line 1: (top)"),
         ("meta/tasks.jsonl", ("\"task\":", "\"tusk\":"), "line 1: task"),
         ("meta/info.json", ("\"total_episodes\": 4", "\"total_episodes\": 5"), "the number of episode rows"),

@@ -1,11 +1,14 @@
 //! The writer against our own reader.
 
+use std::time::Duration;
+
 use so101_dataset::check::{CheckOptions, check};
 use so101_dataset::sidecar::table_key;
 use so101_dataset::video::VideoReader;
 use so101_dataset::{Dataset, DatasetWriter, Error, QUANTILES, SessionInfo, VectorStats, WriterOptions};
 use so101_hal::{
-    Action, CameraSpec, Degrees, EpisodeEnd, EpisodeSink, EpisodeStart, Frame, JointVector, Percent,
+    Action, CameraSpec, Degrees, EpisodeEnd, EpisodeSink, EpisodeStart, EpisodeTiming, Frame, JointVector,
+    Observation, Percent, Timestamp,
 };
 
 use crate::recording::*;
@@ -90,6 +93,39 @@ fn the_sidecar_keeps_what_lerobot_has_no_place_for() {
         assert_eq!((gripper.captured_ns[1], gripper.stale.as_slice()), (33_333_233, [3].as_slice()));
         assert_eq!(gripper.stats.frames(), length(e));
     }
+}
+
+#[test]
+fn moments_of_actions_and_the_loops_timing_are_kept_where_they_were_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    let mut writer = DatasetWriter::create(&path, spec_without_cameras(), WriterOptions::default()).unwrap();
+    let ms = |ms| Timestamp::from_start(Duration::from_millis(ms));
+    let joints = JointVector::<Degrees>::from_row([1.0; 6]);
+    let mut timing = EpisodeTiming::default();
+    timing.bus_retries = 7;
+    timing.alarms[2] = 0x20;
+    for measured in [true, false] {
+        writer.begin(&EpisodeStart { task: "wave".into(), ..EpisodeStart::default() }).unwrap();
+        for row in 0..3 {
+            let seen = Observation { at: ms(100 + 33 * row), joints, frames: Vec::new() };
+            if measured || row == 1 {
+                writer.add_acted(&seen, &Action { joints }, ms(104 + 33 * row)).unwrap();
+            } else {
+                writer.add(&seen, &Action { joints }).unwrap();
+            }
+        }
+        writer.end(&EpisodeEnd { timing: measured.then_some(timing), ..EpisodeEnd::default() }).unwrap();
+    }
+    writer.finish().unwrap();
+    let set = Dataset::open(&path).unwrap();
+    let sidecar = set.sidecar().unwrap().unwrap();
+    let [with, without] = sidecar.episodes() else { panic!("{:?}", sidecar.episodes()) };
+    assert_eq!((with.timing, without.timing), (Some(timing), None));
+    assert_eq!(sidecar.record(with).unwrap().acted_ns, [4_000_000, 37_000_000, 70_000_000]);
+    // One moment among three rows would belong to no row.
+    assert_eq!(sidecar.record(without).unwrap().acted_ns, [0; 0]);
+    assert!(check(&path, &CheckOptions::default()).unwrap().passed);
 }
 
 #[test]

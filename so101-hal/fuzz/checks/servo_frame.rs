@@ -6,7 +6,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use so101_hal::bus::{Bus, ServoBus as _, SyncReplies};
-use so101_hal::protocol::{FrameParser, ServoId, checksum};
+use so101_hal::port::ReplayPort;
+use so101_hal::protocol::{Alarms, FrameParser, ServoId, checksum};
 use so101_hal::registers::TELEMETRY;
 use so101_hal::{Clock as _, EmulatedServos, EmulatorOptions, Port, Result, Timestamp, VirtualClock};
 
@@ -67,16 +68,52 @@ fn ask_servos(stream: &[u8]) {
     assert!(servos.true_ticks().iter().all(|ticks| ticks.is_finite()));
 }
 
-/// The bytes as the reply to a sync read.
+/// The bytes as replies to everything that can be asked, and as a recorded session.
 fn answer_host(stream: &[u8], piece: usize) {
-    let mut bus = Bus::new(Noise { clock: VirtualClock::new(), left: stream.to_vec(), piece });
+    let noise = || Noise { clock: VirtualClock::new(), left: stream.to_vec(), piece };
+    let mut bus = Bus::new(noise());
     let mut replies = SyncReplies::new();
     bus.sync_read(TELEMETRY, &ServoId::ARM, &mut replies).expect("noise is no reason to fail");
     for (id, reply) in replies.iter() {
         let Ok(reply) = reply else { continue };
-        let packet = framed(id.get(), reply.alarms.bits(), reply.data);
-        assert!(stream.windows(packet.len()).any(|w| w == packet), "a reply that was not sent");
+        assert!(is_sent(stream, id, reply.alarms, reply.data), "a reply that was not sent");
     }
+    for id in ServoId::ARM {
+        let mut data = [0; 2];
+        let mut bus = Bus::new(noise());
+        if let Ok(alarms) = bus.read(id, 56, &mut data) {
+            // A read of two bytes is asked as one of three when it looks like its own reply.
+            let ends =
+                |skip: usize| wires(stream, id, alarms).any(|d| d.get(skip..skip + 2) == Some(&data[..]));
+            assert!(ends(0) || ends(1), "a reply that was not sent");
+        }
+        let mut bus = Bus::new(noise());
+        let (ping, write, reset) = (bus.ping(id), bus.write(id, 40, &[0]), bus.reset(id));
+        for alarms in [ping, write, reset].into_iter().flatten() {
+            assert!(wires(stream, id, alarms).next().is_some(), "a reply that was not sent");
+        }
+    }
+    if let Ok(text) = core::str::from_utf8(stream)
+        && let Ok(port) = ReplayPort::parse(text)
+    {
+        let _ = Bus::new(port).sync_read(TELEMETRY, &ServoId::ARM, &mut replies);
+    }
+}
+
+/// Whether a whole reply in the stream begins with these data; a second try asks for a few bytes more.
+fn is_sent(stream: &[u8], id: ServoId, alarms: Alarms, data: &[u8]) -> bool {
+    wires(stream, id, alarms).any(|sent| sent.starts_with(data))
+}
+
+/// The data of every whole reply of a servo in the stream.
+fn wires(stream: &[u8], id: ServoId, alarms: Alarms) -> impl Iterator<Item = &[u8]> {
+    stream.windows(6).enumerate().filter_map(move |(at, head)| {
+        let [0xff, 0xff, of, len, code, _] = *head else { return None };
+        let params = usize::from(len).checked_sub(2)?;
+        let wire = stream.get(at..at + 6 + params)?;
+        let data = &wire[5..5 + params];
+        (of == id.get() && code == alarms.bits() && wire == framed(of, code, data)).then_some(data)
+    })
 }
 
 /// A line that answers every request with what is left of the bytes.

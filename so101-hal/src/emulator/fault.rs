@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::protocol::ServoId;
+use crate::protocol::{Alarms, ServoId, checksum};
 
 /// One way in which a reply goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,14 @@ pub enum Fault {
     Duplicate,
     /// It comes this much later.
     Late(Duration),
+    /// It carries these alarms, whatever the servo's own are; its data are good.
+    Alarm(Alarms),
+    /// In a sync read, it comes after that of the next servo in the list.
+    Swap,
+    /// The adapter sends the request back before any reply. Of no servo: [`FaultRule::servo`] does not matter.
+    Echo,
+    /// The servo's supply breaks down in the middle of it, as [`brown_out`](super::EmulatedServos::brown_out) does to all.
+    BrownOut,
 }
 
 /// A fault, whom it befalls and how often.
@@ -79,10 +87,22 @@ impl Dice {
     }
 }
 
-/// Lets every rule that hits `id` act on the packet; returns how much later it comes.
-pub(super) fn spoil(rules: &[FaultRule], dice: &mut Dice, id: u8, packet: &mut Vec<u8>) -> Duration {
-    let mut delay = Duration::ZERO;
+/// What befalls a reply beside its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mischief {
+    /// It comes this much later.
+    pub(super) delay: Duration,
+    /// Its servo has lost its power.
+    pub(super) browns_out: bool,
+}
+
+/// Lets every rule that hits `id` act on the packet.
+pub(super) fn spoil(rules: &[FaultRule], dice: &mut Dice, id: u8, packet: &mut Vec<u8>) -> Mischief {
+    let mut mischief = Mischief::default();
     for rule in rules {
+        if matches!(rule.fault, Fault::Swap | Fault::Echo) {
+            continue;
+        }
         if rule.servo.is_some_and(|servo| servo.get() != id) || !dice.hits(rule.probability) {
             continue;
         }
@@ -105,8 +125,37 @@ pub(super) fn spoil(rules: &[FaultRule], dice: &mut Dice, id: u8, packet: &mut V
                 packet.splice(0..0, [0xff, 0x00, 0x37, 0xff]);
             }
             Fault::Duplicate => packet.extend_from_within(..),
-            Fault::Late(by) => delay += by,
+            Fault::Late(by) => mischief.delay += by,
+            Fault::Alarm(alarms) => add_alarms(packet, alarms),
+            // Those are not of one reply.
+            Fault::Swap | Fault::Echo => {}
+            Fault::BrownOut => {
+                packet.truncate(packet.len() / 2);
+                mischief.browns_out = true;
+            }
         }
     }
-    delay
+    mischief
+}
+
+/// Whether a rule of this fault hits now; `id` is whose reply it is about.
+pub(super) fn happens(rules: &[FaultRule], dice: &mut Dice, fault: Fault, id: Option<u8>) -> bool {
+    let mut hit = false;
+    for rule in rules.iter().filter(|r| r.fault == fault) {
+        let concerned = id.is_none() || rule.servo.is_none_or(|servo| Some(servo.get()) == id);
+        hit |= concerned && dice.hits(rule.probability);
+    }
+    hit
+}
+
+/// Sets bits of the status byte of a whole packet, with its checksum.
+fn add_alarms(packet: &mut [u8], alarms: Alarms) {
+    let [_, _, body @ .., last] = packet else { return };
+    if *last != checksum(body) {
+        return;
+    }
+    if let Some(status) = body.get_mut(2) {
+        *status |= alarms.bits();
+    }
+    *last = checksum(body);
 }

@@ -18,6 +18,37 @@ const fn is_read_only(address: usize) -> bool {
     address < 5 || (address >= 56 && address <= 70)
 }
 
+/// Supply after a brown-out, in 0.1 V: below the lowest that the factory allows.
+const BROWN_OUT_DV: u8 = 35;
+/// Codes of register 6, as the vendor has them; LeRobot's table differs above 4.
+const BAUD_RATES: [u32; 8] = [1_000_000, 500_000, 250_000, 128_000, 115_200, 76_800, 57_600, 38_400];
+
+/// What real servos do was not measured for these; the defaults are what two clients of the vendor expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Habits {
+    /// Switching the torque on makes the present position the goal.
+    pub present_is_goal_at_torque_on: bool,
+    /// Writing a goal switches the torque on.
+    pub goal_switches_torque_on: bool,
+    /// Writing a goal ends an overload, as switching the torque off always does.
+    pub goal_ends_overload: bool,
+    /// In a sync read the servos behind a missing one answer all the same.
+    pub answers_behind_a_missing_servo: bool,
+}
+
+impl Default for Habits {
+    /// All of them.
+    fn default() -> Self {
+        Self {
+            present_is_goal_at_torque_on: true,
+            goal_switches_torque_on: true,
+            goal_ends_overload: true,
+            answers_behind_a_missing_servo: true,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Servo {
     memory: [u8; MEMORY],
@@ -29,8 +60,17 @@ pub(super) struct Servo {
     velocity: f64,
     stops: (f64, f64),
     external_load: f64,
+    /// What comes from outside and survives the power, 0.1 V and degrees Celsius.
+    supply_dv: u8,
+    temperature_c: u8,
+    /// Something holds it where it is.
+    blocked: bool,
+    /// Not on the chain at all.
+    detached: bool,
     overload_steps: u32,
+    over_current_steps: u32,
     pending: Option<Pending>,
+    habits: Habits,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +81,7 @@ struct Pending {
 }
 
 impl Servo {
-    pub(super) fn new(id: u8, firmware: (u8, u8), encoder: f64) -> Self {
+    pub(super) fn new(id: u8, firmware: (u8, u8), encoder: f64, habits: Habits) -> Self {
         let mut servo = Self {
             memory: [0; MEMORY],
             eeprom: factory_eeprom(id, firmware),
@@ -49,8 +89,14 @@ impl Servo {
             velocity: 0.0,
             stops: (f64::MIN, f64::MAX),
             external_load: 0.0,
+            supply_dv: 74,
+            temperature_c: 30,
+            blocked: false,
+            detached: false,
             overload_steps: 0,
+            over_current_steps: 0,
             pending: None,
+            habits,
         };
         servo.power_on();
         servo
@@ -63,8 +109,8 @@ impl Servo {
         for (register, value) in [
             (&registers::GOAL_TIME, 1000),
             (&registers::LOCK, 1),
-            (&registers::PRESENT_VOLTAGE, 74),
-            (&registers::PRESENT_TEMPERATURE, 30),
+            (&registers::PRESENT_VOLTAGE, self.supply_dv.into()),
+            (&registers::PRESENT_TEMPERATURE, self.temperature_c.into()),
             (&registers::MOVING_VELOCITY_THRESHOLD, 1),
             (&registers::MAXIMUM_VELOCITY_LIMIT, 85),
             (&registers::MAXIMUM_ACCELERATION, 254),
@@ -73,9 +119,35 @@ impl Servo {
         }
         self.velocity = 0.0;
         self.overload_steps = 0;
+        self.over_current_steps = 0;
         self.pending = None;
+        self.check_supply();
         self.refresh();
         self.goal_is_present();
+    }
+
+    /// The power goes away for a moment and does not come back whole: registers are lost, the supply stays low.
+    pub(super) fn brown_out(&mut self) {
+        self.supply_dv = BROWN_OUT_DV;
+        self.power_on();
+    }
+
+    pub(super) fn set_blocked(&mut self, blocked: bool) {
+        self.blocked = blocked;
+    }
+
+    pub(super) fn set_detached(&mut self, detached: bool) {
+        self.detached = detached;
+    }
+
+    /// Whether it hears requests at this baud rate.
+    pub(super) fn hears(&self, baud: u32) -> bool {
+        !self.detached && BAUD_RATES.get(usize::from(self.memory[6])).is_none_or(|own| *own == baud)
+    }
+
+    /// Register 7: the time between a request and its reply.
+    pub(super) const fn return_delay_us(&self) -> u64 {
+        2 * self.memory[7] as u64
     }
 
     /// Back to the factory's EEPROM, id excepted.
@@ -134,6 +206,7 @@ impl Servo {
                 self.eeprom[k] = *byte;
             }
         }
+        (self.supply_dv, self.temperature_c) = (self.memory[62], self.memory[63]);
         self.check_supply();
         self.refresh();
         if self.torque_is_off() {
@@ -155,7 +228,7 @@ impl Servo {
                 }
                 self.torque_edge(*byte);
             }
-            if k == 42 {
+            if k == 42 && self.habits.goal_ends_overload {
                 self.end_overload();
             }
             self.memory[k] = *byte;
@@ -163,7 +236,7 @@ impl Servo {
                 self.eeprom[k] = *byte;
             }
         }
-        if first <= 42 && first + data.len() >= 44 {
+        if self.habits.goal_switches_torque_on && first <= 42 && first + data.len() >= 44 {
             self.memory[40] |= 1;
         }
         self.refresh();
@@ -203,7 +276,13 @@ impl Servo {
     }
 
     fn stands(&self) -> bool {
-        self.drive().is_none_or(|drive| drive.error == 0.0)
+        self.is_protected() || self.drive().is_none_or(|drive| drive.error == 0.0)
+    }
+
+    /// Whether an overload or too much current has taken the torque back to register 34.
+    fn is_protected(&self) -> bool {
+        let condition = Alarms::OVERLOAD.bits() | Alarms::CURRENT.bits();
+        self.memory[65] & self.memory[19] & condition != 0
     }
 
     fn step(&mut self) {
@@ -213,7 +292,14 @@ impl Servo {
             self.count_overload(1);
             return;
         };
-        let limit = f64::from(self.value(&registers::TORQUE_LIMIT));
+        let mut limit = f64::from(self.value(&registers::TORQUE_LIMIT));
+        if self.is_protected() {
+            // What is left of the torque holds against something, but moves nothing.
+            limit = limit.min(10.0 * f64::from(self.value(&registers::PROTECTIVE_TORQUE)));
+            self.velocity = 0.0;
+            self.set_load(drive.load_permille(self.external_load, limit));
+            return;
+        }
         self.set_load(drive.load_permille(self.external_load, limit));
         if drive.stands(self.velocity) {
             // The goal is a whole number of ticks, and so is where the servo comes to rest.
@@ -223,7 +309,7 @@ impl Servo {
             self.velocity = drive.next_velocity(self.velocity);
             let (min, max) = self.stops;
             let next = self.encoder + self.velocity * STEP_S;
-            self.encoder = next.max(min).min(max);
+            self.encoder = if self.blocked { self.encoder } else { next.max(min).min(max) };
             if self.encoder != next {
                 self.velocity = 0.0;
             }
@@ -234,7 +320,7 @@ impl Servo {
     /// What the position loop has to do; `None` while the motor is not driven.
     fn drive(&self) -> Option<Drive> {
         let position_mode = self.value(&registers::OPERATING_MODE) == 0;
-        if self.torque_is_off() || !position_mode || self.alarms().contains(Alarms::OVERLOAD) {
+        if self.torque_is_off() || !position_mode {
             return None;
         }
         let (min, max) =
@@ -280,27 +366,35 @@ impl Servo {
     }
 
     fn count_overload(&mut self, steps: u32) {
-        if self.alarms().contains(Alarms::OVERLOAD) {
-            return;
+        let is_driven = !self.torque_is_off() && !self.is_protected();
+        let permille = self.value(&registers::PRESENT_LOAD).abs();
+        let current = self.value(&registers::PRESENT_CURRENT);
+        let too_much = is_driven && permille > 10 * self.value(&registers::OVERLOAD_TORQUE);
+        let too_high = is_driven && current > self.value(&registers::PROTECTION_CURRENT);
+        let count = |counted: u32, goes_on: bool| if goes_on { counted.saturating_add(steps) } else { 0 };
+        self.overload_steps = count(self.overload_steps, too_much);
+        self.over_current_steps = count(self.over_current_steps, too_high);
+        // A step is a millisecond, the registers count in hundredths of a second.
+        let is_over =
+            |steps: u32, register: &Register| i64::from(steps) > 10 * i64::from(self.value(register));
+        let mut alarms = 0;
+        if is_over(self.overload_steps, &registers::PROTECTION_TIME) {
+            alarms |= Alarms::OVERLOAD.bits();
         }
-        let load = self.value(&registers::PRESENT_LOAD).abs();
-        if self.torque_is_off() || load <= 10 * self.value(&registers::OVERLOAD_TORQUE) {
-            self.overload_steps = 0;
-            return;
+        if is_over(self.over_current_steps, &registers::OVER_CURRENT_PROTECTION_TIME) {
+            alarms |= Alarms::CURRENT.bits();
         }
-        self.overload_steps = self.overload_steps.saturating_add(steps);
-        let allowed_ms = 10 * self.value(&registers::PROTECTION_TIME);
-        let unloads = self.memory[19] & Alarms::OVERLOAD.bits() != 0;
-        if unloads && i64::from(self.overload_steps) > i64::from(allowed_ms) {
-            self.memory[65] |= Alarms::OVERLOAD.bits();
+        if alarms & self.memory[19] != 0 {
+            self.memory[65] |= alarms & self.memory[19];
             self.velocity = 0.0;
-            self.set_load(0.0);
+            self.step();
         }
     }
 
     fn end_overload(&mut self) {
-        self.memory[65] &= !Alarms::OVERLOAD.bits();
+        self.memory[65] &= !(Alarms::OVERLOAD.bits() | Alarms::CURRENT.bits());
         self.overload_steps = 0;
+        self.over_current_steps = 0;
     }
 
     /// Voltage and heat alarms.
@@ -325,7 +419,7 @@ impl Servo {
     fn torque_edge(&mut self, value: u8) {
         if value & 1 == 0 {
             self.end_overload();
-        } else if self.torque_is_off() {
+        } else if self.torque_is_off() && self.habits.present_is_goal_at_torque_on {
             self.goal_is_present();
         }
     }
@@ -395,3 +489,6 @@ fn factory_eeprom(id: u8, firmware: (u8, u8)) -> [u8; EEPROM_END] {
     }
     e
 }
+
+#[cfg(test)]
+mod tests;

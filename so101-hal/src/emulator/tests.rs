@@ -144,7 +144,7 @@ fn pushing_against_a_stop_is_an_overload_until_torque_goes_off() {
     assert_eq!((reading.value, reading.alarms), (1000, Alarms::NONE));
     pass(&clock, 500);
     let reading = bus.read_register(ID, &PRESENT_LOAD).unwrap();
-    assert_eq!((reading.value, reading.alarms), (0, Alarms::OVERLOAD));
+    assert_eq!((reading.value, reading.alarms), (200, Alarms::OVERLOAD), "the protective torque");
     assert_eq!(servos.true_ticks()[0], 2300.0);
     bus.write_register(ID, &TORQUE_ENABLE, 0).unwrap();
     assert_eq!(bus.read_register(ID, &STATUS).unwrap().value, 0);

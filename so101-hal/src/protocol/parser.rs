@@ -20,6 +20,14 @@ impl Packet<'_> {
         Alarms::from_bits(self.code)
     }
 
+    /// Whether these are its bytes on the wire.
+    pub(crate) fn is_same_as(&self, wire: &[u8]) -> bool {
+        match wire {
+            [_, _, id, _, code, params @ .., _] => (*id, *code, params) == (self.id, self.code, self.params),
+            _ => false,
+        }
+    }
+
     /// The code as a request's instruction.
     #[must_use]
     pub const fn instruction(&self) -> Option<Instruction> {
@@ -47,6 +55,12 @@ pub enum FrameFault {
         /// The length byte.
         len: u8,
     },
+    /// The checksum agrees, but another reply begins within the packet, so that its end may be borrowed from that one;
+    /// or its alarms have bit 7, which no servo sets. Only when replies of a known length are awaited.
+    Ambiguous {
+        /// The id that the packet names.
+        id: u8,
+    },
 }
 
 const CAPACITY: usize = 2 * MAX_PACKET;
@@ -64,6 +78,16 @@ pub struct FrameParser {
     max_params: usize,
     finishing: bool,
     skipped: u64,
+    replies: Option<Awaited>,
+}
+
+/// The replies that are awaited.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    /// Their length byte.
+    len: u8,
+    /// Only one is missing.
+    is_last: bool,
 }
 
 impl FrameParser {
@@ -78,12 +102,35 @@ impl FrameParser {
     #[must_use]
     pub const fn with_max_params(max_params: usize) -> Self {
         let max_params = if max_params < MAX_PARAMS { max_params } else { MAX_PARAMS };
-        Self { buffer: [0; CAPACITY], start: 0, end: 0, max_params, finishing: false, skipped: 0 }
+        Self {
+            buffer: [0; CAPACITY],
+            start: 0,
+            end: 0,
+            max_params,
+            finishing: false,
+            skipped: 0,
+            replies: None,
+        }
     }
 
     /// Changes the bound on the number of parameters.
     pub fn set_max_params(&mut self, max_params: usize) {
         self.max_params = max_params.min(MAX_PARAMS);
+    }
+
+    /// From now on packets are replies with this many bytes of data, and those that can be read in two ways are
+    /// [`FrameFault::Ambiguous`]. A reply that was cut off borrows its end from the next one; its checksum agrees in one
+    /// of 256 cases.
+    pub(crate) fn expect_replies(&mut self, data_len: usize) {
+        let len = u8::try_from(data_len.min(MAX_PARAMS) + 2).unwrap_or(u8::MAX);
+        self.replies = Some(Awaited { len, is_last: false });
+    }
+
+    /// Whether the next reply is the last that is awaited: it needs no look at what follows.
+    pub(crate) const fn set_last(&mut self, is_last: bool) {
+        if let Some(replies) = &mut self.replies {
+            replies.is_last = is_last;
+        }
     }
 
     /// Takes bytes and returns how many it took: all of them when [`Self::next_packet`] was called to its end
@@ -164,16 +211,64 @@ impl FrameParser {
                 }
                 let Some(packet) = bytes.get(..total) else { return Look::Incomplete };
                 let (computed, received) = (checksum(&packet[2..total - 1]), packet[total - 1]);
-                if computed == received {
-                    Look::Packet(total)
-                } else {
-                    Look::Fault(FrameFault::Checksum { id, computed, received })
+                if computed != received {
+                    return Look::Fault(FrameFault::Checksum { id, computed, received });
+                }
+                match self.replies.map_or(Overlap::None, |replies| self.overlap(bytes, total, replies)) {
+                    Overlap::None => Look::Packet(total),
+                    Overlap::Possible => Look::Incomplete,
+                    Overlap::Certain => Look::Fault(FrameFault::Ambiguous { id }),
                 }
             }
             _ => Look::Skip(bytes.iter().skip(1).position(|b| *b == 0xff).map_or(bytes.len(), |k| k + 1)),
         }
     }
 }
+
+impl FrameParser {
+    /// Whether another reply begins within the packet of `total` bytes at the front of `bytes`.
+    fn overlap(&self, bytes: &[u8], total: usize, replies: Awaited) -> Overlap {
+        if bytes.get(4).is_some_and(|alarms| alarms & 0x80 != 0) {
+            return Overlap::Certain;
+        }
+        for start in 4..total {
+            let mut rest = bytes.get(start..).unwrap_or(&[]);
+            // Headers of which nothing else came, before a whole one.
+            while total - start > 1 && rest.starts_with(&[0xff; 3]) {
+                rest = &rest[1..];
+            }
+            match (like_a_header(rest, replies.len), total - start) {
+                (Some(true), _) => return Overlap::Certain,
+                (Some(false), _) => {}
+                (None, _) if replies.is_last => {}
+                (None, _) if !self.finishing => return Overlap::Possible,
+                // One byte alone is no sign of a packet that never came.
+                (None, 1) if rest.len() == 1 => {}
+                (None, _) => return Overlap::Certain,
+            }
+        }
+        Overlap::None
+    }
+}
+
+/// Whether bytes begin like a packet, one wrong bit allowed; `None` when there are too few to say.
+fn like_a_header(bytes: &[u8], awaited_len: u8) -> Option<bool> {
+    let (first, second) = (*bytes.first()?, bytes.get(1));
+    let wrong = first.count_zeros() + second.map_or(0, |b| b.count_zeros());
+    if wrong > 1 {
+        return Some(false);
+    }
+    match (second?, bytes.get(2)?, bytes.get(3)) {
+        (_, 0xff, _) => Some(false),
+        (_, _, None) => None,
+        (_, _, Some(len)) if wrong > 0 => Some(*len == awaited_len),
+        // An older packet may have another length than the awaited ones.
+        (_, _, Some(len)) => Some(SHORT.contains(len) || (len ^ awaited_len).count_ones() == 1),
+    }
+}
+
+/// Length bytes of the packets that are common on a bus.
+const SHORT: core::ops::RangeInclusive<u8> = 2..=66;
 
 impl Default for FrameParser {
     fn default() -> Self {
@@ -186,4 +281,12 @@ enum Look {
     Skip(usize),
     Fault(FrameFault),
     Packet(usize),
+}
+
+/// Whether a packet may share its last bytes with the next one.
+enum Overlap {
+    None,
+    /// More bytes will tell.
+    Possible,
+    Certain,
 }

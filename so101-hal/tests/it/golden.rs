@@ -49,6 +49,10 @@ fn encoded(id: u8, code: u8, params: &[u8]) -> Vec<u8> {
         (Instruction::Ping, []) => Request::Ping(target),
         (Instruction::Read, [address, len]) => Request::Read(one.unwrap(), Block::new(*address, *len)),
         (Instruction::Write, [address, data @ ..]) => Request::Write(target, *address, data),
+        (Instruction::RegWrite, [address, data @ ..]) => Request::RegWrite(target, *address, data),
+        (Instruction::Action, []) => Request::Action(target),
+        (Instruction::Reset, []) => Request::Reset(one.unwrap()),
+        (Instruction::Reboot, []) => Request::Reboot(one.unwrap()),
         (Instruction::SyncRead, [address, len, list @ ..]) => {
             ids = list.iter().map(|id| ServoId::new(*id).unwrap()).collect();
             Request::SyncRead(Block::new(*address, *len), &ids)
@@ -74,6 +78,24 @@ fn every_golden_request_is_read_and_written_to_the_bit() {
     for e in exchanges {
         let [(id, code, params)] = &packets(&e.tx)[..] else { panic!("{}: more than one packet", e.op) };
         assert_eq!(encoded(*id, *code, params), e.tx, "{}", e.op);
+    }
+}
+
+/// Those that LeRobot never sends, by the formula of the vendor's protocol manual.
+#[test]
+fn the_other_instructions_are_read_and_written_to_the_bit() {
+    for wire in [
+        &[0xff, 0xff, 0x01, 0x09, 0x04, 0x2a, 0x00, 0x08, 0x00, 0x00, 0xe8, 0x03, 0xd4][..],
+        &[0xff, 0xff, 0xfe, 0x02, 0x05, 0xfa],
+        &[0xff, 0xff, 0x00, 0x02, 0x06, 0xf7],
+        &[0xff, 0xff, 0x01, 0x02, 0x08, 0xf4],
+        // Torque off for all, the emergency stop.
+        &[0xff, 0xff, 0xfe, 0x04, 0x03, 0x28, 0x00, 0xd2],
+        // Make the present position the middle.
+        &[0xff, 0xff, 0x03, 0x04, 0x03, 0x28, 0x80, 0x4d],
+    ] {
+        let [(id, code, params)] = &packets(wire)[..] else { panic!("{wire:02x?}: not one packet") };
+        assert_eq!(encoded(*id, *code, params), wire);
     }
 }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use so101_hal::{CameraSpec, Degrees, Percent, Radians};
 
-use super::{CameraMount, Home, Plan, PlannedCamera};
+use super::{CameraMount, Home, Plan, PlanKind, PlannedCamera, Prop};
 use crate::error::{Error, Result};
-use crate::scene::ObjectSpec;
+use crate::scene::{ObjectPose, ObjectSpec};
 
 /// The arm reaches 480 mm; nothing of a plan lies farther out than this.
 const MAX_DISTANCE_MM: f64 = 2000.0;
-const MAX_CAP_S: f64 = 600.0;
+pub(super) const MAX_CAP_S: f64 = 600.0;
 const MAX_EPISODES: usize = 10_000;
 const MAX_CAMERA_PIXELS: u32 = 4096;
 
@@ -19,12 +19,16 @@ const MAX_CAMERA_PIXELS: u32 = 4096;
 #[serde(deny_unknown_fields)]
 struct PlanFile {
     task: String,
+    #[serde(default)]
+    kind: PlanKind,
     episode_cap_s: f64,
     positions_mm: Vec<[f64; 2]>,
     yaw_deg: Vec<f64>,
     repetitions: u32,
     jitter_mm: f64,
     objects: Vec<ObjectFile>,
+    #[serde(default)]
+    props: Vec<PropFile>,
     home: HomeFile,
     cameras: Vec<CameraFile>,
 }
@@ -36,6 +40,16 @@ struct ObjectFile {
     size_mm: [f64; 3],
     mass_g: f64,
     rgb: [f64; 3],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PropFile {
+    name: String,
+    size_mm: [f64; 3],
+    rgb: [f64; 3],
+    position_mm: [f64; 2],
+    yaw_deg: f64,
 }
 
 #[derive(Deserialize)]
@@ -102,10 +116,13 @@ fn build(file: PlanFile, origin: &str, fingerprint: String) -> Result<Plan, Stri
     )?;
     require("objects", !file.objects.is_empty(), &0, "at least one")?;
     distinct("objects", file.objects.iter().map(|o| o.name.as_str()))?;
+    let things = file.objects.iter().map(|o| o.name.as_str());
+    distinct("objects and props", things.chain(file.props.iter().map(|p| p.name.as_str())))?;
     distinct("cameras", file.cameras.iter().map(|c| c.name.as_str()))?;
     Ok(Plan {
         origin: origin.to_owned(),
         fingerprint,
+        kind: file.kind,
         task: file.task,
         cap: Duration::from_secs_f64(file.episode_cap_s),
         positions_m: file.positions_mm.iter().map(|p| p.map(metres)).collect(),
@@ -114,6 +131,7 @@ fn build(file: PlanFile, origin: &str, fingerprint: String) -> Result<Plan, Stri
         jitter_m: metres(file.jitter_mm),
         objects: file.objects.into_iter().map(object).collect::<Result<_, _>>()?,
         selected: 0,
+        props: file.props.into_iter().map(prop).collect::<Result<_, _>>()?,
         home: home(&file.home)?,
         cameras: file.cameras.into_iter().map(camera).collect::<Result<_, _>>()?,
     })
@@ -129,6 +147,21 @@ fn object(o: ObjectFile) -> Result<ObjectSpec, String> {
         in_range("objects.rgb", v, 0.0, 1.0)?;
     }
     Ok(ObjectSpec { name: o.name, size_m: o.size_mm.map(metres), mass_kg: o.mass_g / 1000.0, rgb: o.rgb })
+}
+
+fn prop(p: PropFile) -> Result<Prop, String> {
+    require("props.name", !p.name.is_empty(), &p.name, "a name")?;
+    for v in p.size_mm {
+        in_range("props.size_mm", v, 1.0, 1000.0)?;
+    }
+    for v in p.rgb {
+        in_range("props.rgb", v, 0.0, 1.0)?;
+    }
+    points("props.position_mm", &p.position_mm)?;
+    in_range("props.yaw_deg", p.yaw_deg, -360.0, 360.0)?;
+    let [x_m, y_m] = p.position_mm.map(metres);
+    let pose = ObjectPose { x_m, y_m, yaw: Degrees(p.yaw_deg).into() };
+    Ok(Prop { name: p.name, size_m: p.size_mm.map(metres), rgb: p.rgb, pose })
 }
 
 fn home(h: &HomeFile) -> Result<Home, String> {

@@ -15,6 +15,55 @@ fn the_built_in_plan_is_the_documented_grid() {
     assert!(plan.home().fingertip_m[2] >= 0.11, "the fingers reach about 6 mm below the fingertip frame");
 }
 
+const PICK_PLACE: &str = include_str!("../../../../tasks/pick_place.toml");
+const STACK: &str = include_str!("../../../../tasks/stack.toml");
+
+#[test]
+fn the_plans_of_the_lab_are_its_grids_and_need_somebody_who_drives() {
+    let plan = Plan::parse(PICK_PLACE, "pick_place").unwrap();
+    assert_eq!((plan.kind(), plan.episodes()), (PlanKind::Teleoperated, 8 * 4 * 3));
+    assert_eq!((plan.object().name.as_str(), plan.props()[0].name.as_str()), ("orange-cube", "box"));
+    let plan = Plan::parse(STACK, "stack").unwrap();
+    assert_eq!((plan.kind(), plan.episodes()), (PlanKind::Teleoperated, 4 * 2 * 3));
+    let base = &plan.props()[0];
+    assert_eq!((base.name.as_str(), base.size_m, base.pose.y_m), ("blue-cube", [0.03; 3], 0.07));
+    // Nothing is put where a prop lies.
+    for text in [PICK_PLACE, STACK] {
+        let plan = Plan::parse(text, "plan").unwrap();
+        let object = plan.object().clone();
+        for cell in plan.cells() {
+            for prop in plan.props() {
+                let gap_m = [cell.mark_m[0] - prop.pose.x_m, cell.mark_m[1] - prop.pose.y_m];
+                let apart_m = gap_m[0].hypot(gap_m[1]);
+                assert!(
+                    apart_m > (object.size_m[0] + prop.size_m[0]) / 2.0 * 1.42 * 0.9,
+                    "{cell:?} {prop:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_says_nothing_is_push_left_and_keeps_the_fingerprint_of_sets_that_exist() {
+    let plan = Plan::push_left();
+    assert_eq!((plan.kind(), plan.props().len()), (PlanKind::PushLeft, 0));
+    assert_eq!(plan.fingerprint(), "2b0025b8258a2338");
+}
+
+#[test]
+fn the_command_line_may_change_words_time_and_cameras() {
+    let plan = Plan::push_left().with_task("sweep").unwrap().with_cap_s(2.5).unwrap();
+    assert_eq!((plan.task(), plan.cap()), ("sweep", Duration::from_millis(2500)));
+    assert!(Plan::push_left().with_task("  ").is_err());
+    assert!(Plan::push_left().with_cap_s(f64::NAN).is_err());
+    let seen = [CameraSpec::new("gripper", 64, 48), CameraSpec::new("side", 64, 48)];
+    let plan = plan.with_cameras(&seen);
+    assert_eq!(Plan::free("wave").unwrap().kind(), PlanKind::Free);
+    assert_eq!(plan.cameras().len(), 1);
+    assert_eq!(plan.cameras()[0].spec, seen[0]);
+}
+
 #[test]
 fn the_first_pass_covers_every_cell_before_any_comes_again() {
     let plan = Plan::push_left();
@@ -88,6 +137,7 @@ fn a_bad_plan_is_refused_with_place_and_reason() {
         ("width = 320", "width = 321", "cameras.width and height is 321"),
         ("look_at_mm = [250.0, 0.0, 50.0]", "look_at_mm = [750.0, 0.0, 0.0]", "a point beside the camera"),
         ("task = ", "task == ", "line 4: "),
+        ("episode_cap_s", "kind = \"throw\"\nepisode_cap_s", "line 5: unknown variant `throw`"),
     ];
     for (from, to, expected) in cases {
         assert!(PUSH_LEFT.contains(from), "{from}");

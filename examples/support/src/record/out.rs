@@ -4,9 +4,6 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The default place; `-2`, `-3` ... when it is taken.
-pub const DEFAULT_OUT: &str = "outputs/push_left";
-
 /// What is to be done with the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -35,19 +32,24 @@ pub enum Continue {
     No,
 }
 
-/// Chooses the folder: `out` as it is, or the first free (with `--resume`: the last existing) of the default series.
+/// Chooses the folder: `out` as it is, or the first free (with `--resume`: the last existing) of `default` and the same
+/// with `-2`, `-3` ... behind it.
 ///
 /// # Errors
 /// [`Error::Usage`] when the folder exists and is no dataset, or is one and `--resume` was not given.
-pub fn choose(out: Option<&Path>, resume: Continue) -> Result<Target> {
+pub fn choose(out: Option<&Path>, default: &Path, resume: Continue) -> Result<Target> {
     let Some(path) = out else {
         let series = |n: u32| {
-            PathBuf::from(if n == 1 { DEFAULT_OUT.to_owned() } else { format!("{DEFAULT_OUT}-{n}") })
+            let mut name = default.as_os_str().to_owned();
+            if n > 1 {
+                name.push(format!("-{n}"));
+            }
+            PathBuf::from(name)
         };
         let free = (1..).map(series).find(|p| !exists(p)).unwrap_or_else(|| series(1));
         let last = (1..).map(series).take_while(|p| exists(p)).last();
         return match (resume, last) {
-            (Continue::Yes, Some(last)) => choose(Some(&last), resume),
+            (Continue::Yes, Some(last)) => choose(Some(&last), default, resume),
             _ => Ok(Target::New(free)),
         };
     };
@@ -137,6 +139,24 @@ impl Drop for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn choose(out: Option<&Path>, resume: Continue) -> Result<Target> {
+        super::choose(out, Path::new("outputs/set"), resume)
+    }
+
+    #[test]
+    fn without_a_folder_the_first_free_one_of_the_series_is_taken_and_the_last_one_resumed() {
+        let dir = tempfile::tempdir().unwrap();
+        let default = dir.path().join("set");
+        let chosen = |resume| super::choose(None, &default, resume).unwrap();
+        assert_eq!(chosen(Continue::Yes), Target::New(default.clone()));
+        for name in ["set", "set-2"] {
+            std::fs::create_dir_all(dir.path().join(name).join("meta")).unwrap();
+            std::fs::write(dir.path().join(name).join("meta/info.json"), "{}").unwrap();
+        }
+        assert_eq!(chosen(Continue::No), Target::New(dir.path().join("set-3")));
+        assert_eq!(chosen(Continue::Yes), Target::Resume(dir.path().join("set-2")));
+    }
 
     #[test]
     fn an_explicit_folder_is_new_a_set_or_refused() {

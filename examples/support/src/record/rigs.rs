@@ -1,19 +1,24 @@
 //! Which robot records: the real arm, the simulated arm and the emulated arm behind one trait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::ValueEnum;
-use so101_hal::arm::inspect;
-use so101_hal::{Calibration, Clock, Degrees, JointVector, Lux, Robot};
+use so101_hal::bus::BusStats;
+use so101_hal::control::LoopCounters;
+use so101_hal::{Calibration, Clock, Degrees, Frame, JointVector, Lux, Robot};
 
 use crate::cli::{Verbosity, say};
 use crate::error::{Error, Result};
 use crate::expert::LeftOf;
+use crate::hardware::adapters;
 use crate::plan::{EpisodeSetup, Plan};
-use crate::preflight::Check;
+use crate::preflight::rig::{ArmUnderTest, arm};
+use crate::preflight::{Check, Verdict};
 use crate::rig::{EmulatedRig, Pictures};
 
 use super::args::RigChoice;
+use super::keys::Operator;
 
 /// A robot with what recording needs beyond observing and acting.
 pub trait Rig: Robot {
@@ -47,6 +52,72 @@ pub trait Rig: Robot {
 
     /// Illuminance that the scene declares; `None` leaves it to the command line.
     fn scene_lux(&self) -> Option<Lux>;
+
+    /// Whether time passes by itself here, as it does for people and motors.
+    fn is_real_time(&self) -> bool {
+        false
+    }
+
+    /// What was seen of the cameras before the session, and a picture of each; `None` where they have to be looked at
+    /// by observing.
+    fn camera_checks(&mut self) -> Option<(Vec<Check>, Vec<Frame>)> {
+        None
+    }
+
+    /// What the control loop between recorder and bus has counted since the arm was brought to the start; `None`
+    /// without such a loop.
+    fn control(&self) -> Option<LoopCounters> {
+        None
+    }
+
+    /// What the bus has counted; `None` where nobody counts.
+    fn bus_stats(&self) -> Option<BusStats> {
+        None
+    }
+
+    /// How long the bus took for its last reads, where that is not the time of observing.
+    fn last_bus_read(&self) -> Option<Duration> {
+        None
+    }
+
+    /// How long it took to get each camera's picture in the last observation, where that is known.
+    fn camera_times(&self) -> &[Duration] {
+        &[]
+    }
+
+    /// Pictures that each camera has lost so far, where that is known.
+    fn camera_drops(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Switches the torque on where the arm is real, after the operator has said yes.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] without a yes, and what switching it on says.
+    fn energise(&mut self, _operator: &mut Operator) -> Result<()> {
+        Ok(())
+    }
+
+    /// Switches the torque off at once.
+    ///
+    /// # Errors
+    /// When the stop could not be sent.
+    fn emergency_stop(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What the set is to know of this arm, for `meta/so101/rig.json`: calibration, cameras, profile.
+    fn facts(&self) -> Option<serde_json::Value> {
+        None
+    }
+
+    /// Leaves the arm as the command line says; the end of a session, however it ended.
+    ///
+    /// # Errors
+    /// When the torque is not known to be off, and when the bus is gone.
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Opens the rig that `choice` names. `Auto` never energises hardware: it says when it sees an arm.
@@ -65,7 +136,7 @@ pub fn open(
             let (name, rig) = automatic(fps, plan, left_of)?;
             if verbosity.chatty() {
                 say(&format!("rig: {name}"));
-                for port in arm_ports() {
+                for port in adapters() {
                     say(&format!(
                         "a servo bus adapter is plugged in at {port} and stays untouched: --rig real is for it"
                     ));
@@ -76,7 +147,7 @@ pub fn open(
         RigChoice::Emulated => emulated(plan, left_of),
         RigChoice::Sim => sim(fps, plan, left_of),
         RigChoice::Real => Err(Error::Usage(
-            "--rig real: this version has no driver for a whole real arm, use --rig sim or --rig emulated"
+            "--rig real: a real arm moves in real time only, which this program does not do; record does"
                 .to_owned(),
         )),
     }
@@ -169,32 +240,11 @@ impl Rig for EmulatedRig {
     }
 
     fn servo_checks(&mut self) -> Result<Vec<Check>> {
-        let calibration = Calibration::model();
         // A connection of its own, as another client of the same servos would have.
-        match inspect(&mut self.servos().bus(), &calibration) {
-            Ok(reports) => Ok(reports
-                .iter()
-                .map(|r| {
-                    let value = format!(
-                        "model {}, firmware {}.{}, {:.1} V, {} C, position {}",
-                        r.model,
-                        r.firmware.0,
-                        r.firmware.1,
-                        r.telemetry.voltage_v(),
-                        r.telemetry.temperature_c,
-                        r.telemetry.position.0
-                    );
-                    let ok = r.alarms.is_empty() && r.matches(calibration.get(r.joint));
-                    Check::rig(
-                        format!("servo {} {}", r.id, r.joint),
-                        value,
-                        "model 777, no alarm, as calibrated",
-                        ok,
-                    )
-                })
-                .collect()),
-            Err(e) => Ok(vec![Check::rig("servos", e.to_string(), "six servos answer", false)]),
-        }
+        let (servos, clock) = (self.servos().clone(), self.clock());
+        let calibration = Calibration::model();
+        let (checks, _) = arm(ArmUnderTest::new(&mut servos.bus(), &clock, &calibration))?;
+        Ok(checks.into_iter().filter(|c| c.verdict != Verdict::Skip).collect())
     }
 
     fn success(&mut self) -> Result<Option<bool>> {
@@ -231,21 +281,4 @@ impl Rig for crate::sim_rig::SimRig {
     fn scene_lux(&self) -> Option<Lux> {
         Some(self.lux())
     }
-}
-
-/// USB serial adapters with the vendor id of the servo boards (1a86), as sysfs lists them.
-fn arm_ports() -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir("/sys/class/tty") else { return Vec::new() };
-    let mut ports: Vec<String> = entries
-        .flatten()
-        .filter(|e| {
-            // ttyACM hangs on the USB interface, ttyUSB on a port below it.
-            ["device/../idVendor", "device/../../idVendor"]
-                .iter()
-                .any(|up| std::fs::read_to_string(e.path().join(up)).is_ok_and(|v| v.trim() == "1a86"))
-        })
-        .map(|e| format!("/dev/{}", e.file_name().to_string_lossy()))
-        .collect();
-    ports.sort();
-    ports
 }

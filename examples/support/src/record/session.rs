@@ -1,20 +1,23 @@
 //! A recording session: episode after episode, each reported when it is durable, and what is told in the end.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use so101_dataset::{DatasetWriter, SavedEpisode};
 use so101_hal::{EpisodeEnd, EpisodeSink as _, EpisodeStart, Frame, Lux};
 
 use super::args::RecordArgs;
-use super::episode::{self, EpisodeLoop, Outcome};
+use super::episode::{self, EpisodeLoop, Outcome, Taken};
+use super::keys::{Judgement, Operator, Wish};
+use super::log::SessionLog;
 use super::rigs::Rig;
+use super::who::Who;
 use crate::cli::{result_line, say};
 use crate::contact_sheet::ContactSheet;
 use crate::error::{Error, Exit, Result};
 use crate::host;
 use crate::loop_stats::LoopStats;
-use crate::plan::{EpisodeSetup, Home, Plan};
+use crate::plan::{EpisodeSetup, Plan, PlanKind};
 use crate::preflight::Preflight;
 
 /// The one file of a dataset that depends on the host and the clock.
@@ -23,8 +26,11 @@ const HOST_LOG: &str = "host.jsonl";
 /// What grows while episodes are recorded.
 pub(super) struct Session<'a> {
     args: &'a RecordArgs,
-    task: String,
-    home: Home,
+    plan: &'a Plan,
+    who: Who,
+    /// Somebody at the keyboard, where time is real.
+    operator: Option<Operator>,
+    log: SessionLog,
     lux: Option<Lux>,
     stats: LoopStats,
     saved: Vec<SavedEpisode>,
@@ -32,20 +38,28 @@ pub(super) struct Session<'a> {
     hosts: Vec<serde_json::Value>,
     bar: indicatif::ProgressBar,
     pub(super) interrupted: bool,
+    /// The operator wants no more episodes.
+    pub(super) stopped: bool,
     /// Judged episodes that succeeded at the first attempt, and all judged ones.
     first_try: (u32, u32),
 }
 
-/// One run of the control loop.
-struct Take {
-    outcome: Outcome,
-    stats: LoopStats,
-    /// A few pictures of each camera.
-    samples: Vec<Vec<Frame>>,
+/// What becomes of a take.
+enum Verdict {
+    /// It counts, judged or not.
+    Keep(Option<bool>),
+    /// It is recorded again, from the same setup.
+    Again,
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(args: &'a RecordArgs, plan: &Plan, episodes: u32, lux: Option<Lux>) -> Self {
+    pub(super) fn new(
+        args: &'a RecordArgs,
+        plan: &'a Plan,
+        episodes: u32,
+        lux: Option<Lux>,
+        (who, operator): (Who, Option<Operator>),
+    ) -> Self {
         let bar = if args.verbosity.bars() {
             let style =
                 indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} episodes  {msg}  {eta} left");
@@ -56,15 +70,18 @@ impl<'a> Session<'a> {
         };
         Self {
             args,
-            task: plan.task().to_owned(),
-            home: plan.home(),
+            plan,
+            who,
+            operator,
+            log: SessionLog::none(),
             lux,
             stats: LoopStats::default(),
             saved: Vec::new(),
-            sheet: ContactSheet::new(2 * episode::SHEET_COLUMNS),
+            sheet: ContactSheet::new(plan.cameras().len().max(2) * episode::SHEET_COLUMNS),
             hosts: Vec::new(),
             bar,
             interrupted: false,
+            stopped: false,
             first_try: (0, 0),
         }
     }
@@ -81,13 +98,7 @@ impl<'a> Session<'a> {
             let setup = draw(attempt)?;
             self.bar.set_position(u64::from(setup.index));
             self.bar.set_message(label(&setup));
-            let mut take = self.take(rig, writer, &setup)?;
-            if take.outcome == Outcome::Interrupted {
-                writer.discard().map_err(Error::sink)?;
-                self.interrupted = true;
-                return Ok(());
-            }
-            let success = rig.success()?;
+            let Some((mut take, success)) = self.kept_take(rig, writer, &setup)? else { return Ok(()) };
             if attempt == 0 {
                 self.first_try.0 += u32::from(success == Some(true));
                 self.first_try.1 += u32::from(success.is_some());
@@ -102,12 +113,16 @@ impl<'a> Session<'a> {
             self.report(saved)?;
             let note = (attempt > 0).then(|| format!("attempt {}", attempt + 1));
             let waited = Instant::now();
-            writer.end(&EpisodeEnd { success, note }).map_err(Error::sink)?;
-            self.hosts.push(serde_json::json!({
+            writer.end(&EpisodeEnd { success, note, timing: take.timing }).map_err(Error::sink)?;
+            let mut entry = serde_json::json!({
                 "episode": setup.index,
                 "loop": take.stats.to_json(),
                 "end_wait_ms": waited.elapsed().as_secs_f64() * 1e3,
-            }));
+            });
+            if let (Some(counted), Some(entry)) = (&take.control, entry.as_object_mut()) {
+                entry.insert("control".to_owned(), serde_json::json!(counted));
+            }
+            self.hosts.push(entry);
             self.stats.absorb(&mut take.stats);
             let row: Vec<&Frame> = take.samples.iter().flatten().collect();
             self.sheet.add_row(&setup.index.to_string(), &row);
@@ -117,28 +132,191 @@ impl<'a> Session<'a> {
         self.report(saved)
     }
 
-    /// Runs the control loop of one attempt into an open episode of the writer.
-    fn take(&self, rig: &mut dyn Rig, writer: &mut DatasetWriter, setup: &EpisodeSetup) -> Result<Take> {
+    /// Takes until one counts. `None` when nothing is to be kept: somebody wants to end.
+    fn kept_take(
+        &mut self,
+        rig: &mut dyn Rig,
+        writer: &mut DatasetWriter,
+        setup: &EpisodeSetup,
+    ) -> Result<Option<(Taken, Option<bool>)>> {
+        loop {
+            let Some(take) = self.take(rig, writer, setup)? else { return Ok(None) };
+            let verdict = match take.outcome {
+                Outcome::Interrupted => {
+                    writer.discard().map_err(Error::sink)?;
+                    self.interrupted = true;
+                    return Ok(None);
+                }
+                Outcome::Emergency => {
+                    writer.discard().map_err(Error::sink)?;
+                    return Err(Error::Hal(so101_hal::Error::EmergencyStopped));
+                }
+                Outcome::Again => Verdict::Again,
+                Outcome::Stop | Outcome::Done => {
+                    self.stopped |= take.outcome == Outcome::Stop;
+                    self.judge(rig)?
+                }
+            };
+            match verdict {
+                Verdict::Keep(success) if writer.open_rows() > Some(0) => return Ok(Some((take, success))),
+                // The operator went on before the first row.
+                Verdict::Keep(_) if self.stopped => {
+                    writer.discard().map_err(Error::sink)?;
+                    return Ok(None);
+                }
+                Verdict::Keep(_) | Verdict::Again => {
+                    writer.discard().map_err(Error::sink)?;
+                    self.tell(&format!("episode {} again", setup.index));
+                }
+            }
+        }
+    }
+
+    /// The predicate of the task where it has one, the operator where somebody is asked.
+    fn judge(&mut self, rig: &mut dyn Rig) -> Result<Verdict> {
+        if self.plan.kind() == PlanKind::PushLeft
+            && let Some(success) = rig.success()?
+        {
+            return Ok(Verdict::Keep(Some(success)));
+        }
+        if !self.args.real.judge || self.stopped {
+            return Ok(Verdict::Keep(None));
+        }
+        self.tell("did it succeed? y, n, Enter: not judged, left arrow or r: record it again");
+        match self.operator.as_mut().map(Operator::judge) {
+            None => Ok(Verdict::Keep(None)),
+            Some(Judgement::Keep(success)) => Ok(Verdict::Keep(success)),
+            Some(Judgement::Again) => Ok(Verdict::Again),
+            Some(Judgement::Stop) => {
+                self.stopped = true;
+                Ok(Verdict::Keep(None))
+            }
+            Some(Judgement::Emergency) => {
+                rig.emergency_stop()?;
+                Err(Error::Hal(so101_hal::Error::EmergencyStopped))
+            }
+        }
+    }
+
+    /// Runs the control loop of one attempt into an open episode of the writer; `None` when the operator or Ctrl-C ends
+    /// the session before it.
+    fn take(
+        &mut self,
+        rig: &mut dyn Rig,
+        writer: &mut DatasetWriter,
+        setup: &EpisodeSetup,
+    ) -> Result<Option<Taken>> {
         rig.start(setup)?;
+        if !self.ready(rig, setup)? {
+            return Ok(None);
+        }
         let start = EpisodeStart {
-            task: self.task.clone(),
+            task: self.plan.task().to_owned(),
             lux: self.lux,
-            object: Some(setup.object.name.clone()),
+            object: (self.plan.kind() != PlanKind::Free).then(|| setup.object.name.clone()),
             seed: Some(self.args.seed),
         };
         writer.begin(&start).map_err(Error::sink)?;
-        let mut run = EpisodeLoop::new(&self.home, setup, self.args.left_of.into(), self.args.fps)?;
-        match run.run(rig, writer) {
-            Ok(outcome) => {
-                let (stats, samples) = run.into_parts();
-                Ok(Take { outcome, stats, samples })
+        let driver = self.who.driver(self.plan, setup, self.args.left_of.into());
+        let taken = driver.and_then(|driver| {
+            EpisodeLoop::new(driver, setup, self.args.fps, self.operator.as_mut(), &mut self.log)
+                .run(rig, writer)
+        });
+        if taken.is_err() {
+            // Whatever went wrong, the episode is not whole; the first error is the one to tell.
+            let _ = writer.discard();
+        }
+        taken.map(Some)
+    }
+
+    /// Waits for the operator where there is one, and couples the driver to the arm. `false` = no more episodes.
+    fn ready(&mut self, rig: &mut dyn Rig, setup: &EpisodeSetup) -> Result<bool> {
+        /// A leader that nobody answers for is looked at again after this time, this often.
+        const AGAIN: Duration = Duration::from_secs(1);
+        const TRIES_ALONE: u32 = 10;
+        let mut tries_alone = 0;
+        loop {
+            if self.operator.is_some() {
+                self.tell(&self.invitation(setup));
             }
-            Err(e) => {
-                // Whatever went wrong, the episode is not whole; the first error is the one to tell.
-                let _ = writer.discard();
-                Err(e)
+            let patience = self.args.real.reset_s.map(|s| Duration::from_secs_f64(s.clamp(0.0, 86_400.0)));
+            match self.operator.as_mut().map(|o| o.begin(patience)) {
+                None | Some(Wish::Next | Wish::Again) => {}
+                Some(Wish::Stop) => {
+                    self.interrupted |= crate::interrupt::requested();
+                    self.stopped = true;
+                    return Ok(false);
+                }
+                Some(Wish::Emergency) => {
+                    rig.emergency_stop()?;
+                    return Err(Error::Hal(so101_hal::Error::EmergencyStopped));
+                }
+            }
+            let Who::Teleop(_) = &self.who else { return Ok(true) };
+            let follower = rig.observe()?.joints;
+            let mut driver = self.who.driver(self.plan, setup, self.args.left_of.into())?;
+            match driver.engage(&follower) {
+                Ok(()) => return Ok(true),
+                // Somebody can mend that.
+                Err(error @ Error::Hal(so101_hal::Error::PoseGap { .. })) => {
+                    if self.operator.as_ref().is_none_or(Operator::is_gone) {
+                        tries_alone += 1;
+                        if tries_alone >= TRIES_ALONE {
+                            return Err(error);
+                        }
+                        std::thread::sleep(AGAIN);
+                    }
+                    self.tell(&error.one_line());
+                }
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// What the operator has to do before an episode.
+    fn invitation(&self, setup: &EpisodeSetup) -> String {
+        let place = match self.plan.kind() {
+            PlanKind::Free => "set the scene up".to_owned(),
+            PlanKind::PushLeft | PlanKind::Teleoperated => {
+                let [x, y] = [setup.pose.x_m, setup.pose.y_m].map(|m| m * 1e3);
+                let yaw = setup.pose.yaw.0.to_degrees();
+                format!("put {} at x {x:.0}, y {y:.0} mm, turned by {yaw:.0} deg", setup.object.name)
+            }
+        };
+        let how = match self.args.real.reset_s {
+            Some(seconds) => format!("it begins in {seconds} s, or by Enter or the right arrow"),
+            None => "Enter or the right arrow begins".to_owned(),
+        };
+        format!("episode {}: {place}; {how}, q ends", setup.index)
+    }
+
+    /// A line for the operator, whatever the verbosity: without it nobody knows what is asked.
+    fn tell(&self, line: &str) {
+        self.bar.suspend(|| say(line));
+    }
+
+    /// Asks the operator and switches the torque on, where the arm is real.
+    pub(super) fn energise(&mut self, rig: &mut dyn Rig) -> Result<()> {
+        match &mut self.operator {
+            Some(operator) => {
+                rig.energise(operator)?;
+                say(
+                    "keys: right arrow or n ends an episode, left arrow or r records it again, esc or q stops, e: emergency",
+                );
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether objects lie beside their marks.
+    pub(super) fn jitter(&self) -> crate::plan::Jitter {
+        self.args.jitter()
+    }
+
+    /// Begins the log of stage times.
+    pub(super) fn log_stages(&mut self, rig: &dyn Rig) {
+        self.log = SessionLog::start(self.args.fps, &rig.description().cameras);
     }
 
     fn report(&mut self, saved: Vec<SavedEpisode>) -> Result<()> {
@@ -152,6 +330,7 @@ impl<'a> Session<'a> {
                 "encode_cpu_ms": s.encode_cpu.as_secs_f64() * 1e3,
                 "repeated_pictures": s.repeated,
             }));
+            self.log.committed(s.commit_time);
             self.saved.push(s);
         }
         Ok(())
@@ -213,7 +392,7 @@ impl<'a> Session<'a> {
     }
 
     /// The log of earlier sessions and a line for this one.
-    fn host_log(&self, checks: &Preflight, path: &Path) -> Result<Vec<u8>> {
+    fn host_log(&mut self, checks: &Preflight, path: &Path) -> Result<Vec<u8>> {
         let file = path.join(so101_dataset::SIDECAR_DIR).join(HOST_LOG);
         let mut log = match std::fs::read(&file) {
             Ok(bytes) => bytes,
@@ -228,6 +407,7 @@ impl<'a> Session<'a> {
         });
         log.extend_from_slice(line.to_string().as_bytes());
         log.push(b'\n');
+        log.append(&mut self.log.finish());
         Ok(log)
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::expert::LeftOf;
-use crate::plan::{CameraMount, Plan, PlannedCamera};
+use crate::plan::{CameraMount, Plan, PlannedCamera, Prop};
 
 use super::rigs::Rig;
 
@@ -25,12 +25,23 @@ pub fn describe(plan: &Plan, left_of: LeftOf, rig: &dyn Rig) -> Value {
             "mass_kg": object.mass_kg,
             "rgb": object.rgb,
         },
+        "props": plan.props().iter().map(prop).collect::<Vec<_>>(),
         "frame": {
             "base": "x forward, y left, z up; metres",
             "left": left_axis(left_of),
             "left_in_image": fixed.collect::<serde_json::Map<_, _>>(),
         },
         "cameras": plan.cameras().iter().map(camera).collect::<Vec<_>>(),
+    })
+}
+
+fn prop(p: &Prop) -> Value {
+    json!({
+        "name": p.name,
+        "size_m": p.size_m,
+        "rgb": p.rgb,
+        "position_m": [p.pose.x_m, p.pose.y_m],
+        "yaw_rad": p.pose.yaw.0,
     })
 }
 

@@ -73,8 +73,10 @@ pub(super) fn compare(trace: &Trace) -> [JointReport; 6] {
 /// Rows that a joint needs to reach its command for the first time, when it starts far from it: no servo is there at
 /// once, and what it does on the way says nothing about how it follows.
 fn catch_up(trace: &Trace, after: &[JointVector<Degrees>], joint: JointId) -> usize {
-    let apart = |(a, b): (&JointVector<Degrees>, &JointVector<Degrees>)| (value(a, joint) - value(b, joint)).abs();
-    let starts_far = trace.commanded.first().zip(trace.simulated.first()).is_some_and(|ends| apart(ends) > FAR);
+    let apart =
+        |(a, b): (&JointVector<Degrees>, &JointVector<Degrees>)| (value(a, joint) - value(b, joint)).abs();
+    let starts_far =
+        trace.commanded.first().zip(trace.simulated.first()).is_some_and(|ends| apart(ends) > FAR);
     let reached = || trace.commanded.iter().zip(after).position(|row| apart(row) <= CAUGHT_UP);
     if starts_far { reached().unwrap_or(0) } else { 0 }
 }
@@ -133,7 +135,10 @@ impl Report {
                 return None;
             }
             Some(if j.rows_to_catch_up == 0 && whole.max > CAUGHT_UP {
-                format!("{} starts {apart:.1} {unit} from its first command and does not catch up with it", j.joint)
+                format!(
+                    "{} starts {apart:.1} {unit} from its first command and does not catch up with it",
+                    j.joint
+                )
             } else {
                 format!(
                     "{} starts {apart:.1} {unit} from its first command and has caught up after {:.2} s, from where \

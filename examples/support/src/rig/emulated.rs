@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use so101_hal::arm::{Arm, ArmOptions, Armed, MotionLimits};
 use so101_hal::kinematics::{GripperMap, Kinematics, LinkPoses, Pose, Tcp};
 use so101_hal::{
     Action, Calibration, CameraSpec, Clock, Degrees, EmulatedBus, EmulatedServos, EmulatorOptions,
-    FollowerArm, JointVector, NamedFrame, Observation, Percent, Radians, Robot, RobotDescription, Rounding,
-    Timestamp, VirtualClock,
+    JointVector, NamedFrame, Observation, Percent, Radians, Robot, RobotDescription, Rounding, Timestamp,
+    VirtualClock,
 };
 
 use super::Pictures;
@@ -45,7 +46,7 @@ pub struct EmulatedRig {
     description: RobotDescription,
     clock: VirtualClock,
     servos: EmulatedServos,
-    arm: FollowerArm<EmulatedBus>,
+    arm: Arm<EmulatedBus, Armed>,
     calibration: Calibration,
     gripper: GripperMap,
     home: JointVector<Degrees>,
@@ -71,7 +72,9 @@ impl EmulatedRig {
         options.start = calibration.to_ticks(&home, Rounding::Nearest)?;
         let servos = EmulatedServos::new(Arc::new(clock.clone()), options);
         servos.store_calibration(&calibration)?;
-        let arm = FollowerArm::connect(servos.bus(), calibration)?;
+        // Nothing can be hurt here, and a recording is to hold what was asked for.
+        let options = ArmOptions::new(Arc::new(clock.clone())).with_limits(MotionLimits::unlimited());
+        let arm = Arm::connect(servos.bus(), calibration, options)?.into_armed()?;
         let planned = match pictures {
             Pictures::On => plan.cameras(),
             Pictures::Off => &[],
@@ -125,7 +128,7 @@ impl EmulatedRig {
     /// Makes `joints` goal and position, and starts the next whole second. The servos move on a grid of time: an
     /// episode must find it in the same phase whether it is the first of a session or comes after others.
     fn put(&mut self, joints: &JointVector<Degrees>, scene: Scene) -> Result<()> {
-        let sent = self.arm.send(joints)?;
+        let sent = self.arm.send(joints, self.clock.now())?.joints;
         let ticks = self.calibration.to_ticks(&sent, Rounding::Nearest)?;
         let by_hand = |servos: &EmulatedServos| {
             for ((joint, c), ticks) in self.calibration.iter().zip(ticks) {
@@ -155,7 +158,7 @@ impl EmulatedRig {
     }
 
     /// The driver on the bus, with what each servo said when it was connected.
-    pub fn arm(&mut self) -> &mut FollowerArm<EmulatedBus> {
+    pub fn arm(&mut self) -> &mut Arm<EmulatedBus, Armed> {
         &mut self.arm
     }
 
@@ -230,7 +233,7 @@ impl Robot for EmulatedRig {
 
     fn act(&mut self, action: &Action) -> so101_hal::Result<Action> {
         self.advance()?;
-        Ok(Action { joints: self.arm.send(&action.joints)? })
+        Ok(Action { joints: self.arm.send(&action.joints, self.clock.now())?.joints })
     }
 }
 

@@ -68,7 +68,13 @@ fn our_own_files_are_joined_and_cut_picture_for_picture() {
 
 #[test]
 fn files_with_b_frames_and_av1_keep_every_picture_and_its_time() {
-    check(&[Part::new(fixture("mp4/x264_g10_bf3.mp4"), 10..20), Part::new(fixture("mp4/x264_g10_bf3.mp4"), 0..34)], 30);
+    check(
+        &[
+            Part::new(fixture("mp4/x264_g10_bf3.mp4"), 10..20),
+            Part::new(fixture("mp4/x264_g10_bf3.mp4"), 0..34),
+        ],
+        30,
+    );
     let resumed = "lerobot_resume/videos/observation.images.gripper/chunk-000";
     let parts = ["file-000.mp4", "file-001.mp4"].map(|f| fixture(resumed).join(f));
     check(&[Part::new(&parts[1], 0..40), Part::new(&parts[0], 0..96)], 30);
