@@ -131,7 +131,7 @@ impl<T: Send + 'static> Loader<T> {
         options: LoaderOptions,
         prepare: impl Fn(Window) -> Result<T> + Send + Sync + 'static,
     ) -> Result<Self> {
-        if sampler.len() == 0 {
+        if sampler.is_empty() {
             return Err(Error::EmptySampler { path: windows.dataset().root().to_owned() });
         }
         let batch = options.batch.max(1);

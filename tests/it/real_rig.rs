@@ -65,7 +65,7 @@ impl Bench {
 
     /// The set is sound and has this many episodes.
     fn require_episodes(&self, n: usize) -> Dataset {
-        let report = check(&self.set(), &CheckOptions::default()).unwrap();
+        let report = check(self.set(), &CheckOptions::default()).unwrap();
         assert!(report.passed, "{:?}", report.findings);
         let set = Dataset::open(self.set()).unwrap();
         assert_eq!(set.episodes().len(), n);

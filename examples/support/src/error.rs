@@ -149,7 +149,7 @@ impl Error {
             Self::Hal(
                 so101_hal::Error::CalibrationNotFound { .. }
                 | so101_hal::Error::CalibrationFile { .. }
-                | so101_hal::Error::NoHome { .. }
+                | so101_hal::Error::NoHome
                 | so101_hal::Error::PortNotFound { .. },
             ) => Exit::Usage,
             Self::Refused(_)

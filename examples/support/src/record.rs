@@ -118,7 +118,7 @@ pub fn run(args: &RecordArgs, plan: Plan) -> Result<Exit> {
     let mut session = Session::new(args, plan, episodes, lux, (who, operator));
     let recorded = session.energise(rig.as_mut()).and_then(|()| {
         session.log_stages(rig.as_ref());
-        all_episodes(&mut session, rig.as_mut(), &mut writer, episodes, |index, attempt| draw(index, attempt))
+        all_episodes(&mut session, rig.as_mut(), &mut writer, episodes, draw)
     });
     // First the arm: what was handed over goes on to the disk by itself.
     let left = rig.finish();

@@ -236,5 +236,6 @@ fn runs(samples: &[super::Sample]) -> Vec<Range<u64>> {
     runs
 }
 
-#[cfg(all(test, feature = "video"))]
+#[cfg(test)]
+#[cfg(feature = "video")]
 mod tests;

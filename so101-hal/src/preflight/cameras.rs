@@ -1,7 +1,7 @@
 //! The cameras: what they are, what they deliver and what they see.
 
 use alloc::format;
-use alloc::string::{String, ToString as _};
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -213,7 +213,7 @@ const MAY_BE_AUTOMATIC: &str = "power_line";
 fn controls(controls: &[ControlReport]) -> Check {
     let item = Item::CameraControls;
     let texts = |of: &dyn Fn(&&ControlReport) -> bool| -> Vec<String> {
-        controls.iter().filter(of).map(|c| c.to_string()).collect()
+        controls.iter().filter(of).map(ToString::to_string).collect()
     };
     let refused = texts(&|c| !c.took());
     let loose = texts(&|c| c.automatic == Automatic::On && c.name != MAY_BE_AUTOMATIC);

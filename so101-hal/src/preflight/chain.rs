@@ -3,7 +3,7 @@
 //! The servos hang on one chain: the board, then id 1 at the base, to id 6 at the gripper.
 
 use alloc::format;
-use alloc::string::{String, ToString as _};
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::bus::ReplyFault;
@@ -76,7 +76,7 @@ impl core::fmt::Display for ChainFault {
 /// `servo 3` or `servos 3, 5`.
 #[must_use]
 pub fn list(ids: &[ServoId]) -> String {
-    let numbers: Vec<String> = ids.iter().map(|id| id.to_string()).collect();
+    let numbers: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let noun = if ids.len() == 1 { "servo" } else { "servos" };
     format!("{noun} {}", numbers.join(", "))
 }

@@ -1,5 +1,12 @@
 //! Integration tests of the crate, in one binary.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "tests"
+)]
 
 mod allocation;
 mod arm_configure;

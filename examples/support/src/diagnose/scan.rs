@@ -106,7 +106,7 @@ impl Source {
 pub(super) fn every_rate(source: &mut Source, ids: Ids) -> Result<Vec<Heard>> {
     let rates: &[BaudRate] = match source {
         Source::Emulated(..) => &[BaudRate::M1],
-        Source::Port(_) => &BaudRate::ALL,
+        Source::Port(_) => BaudRate::ALL,
     };
     let mut all = Vec::new();
     for baud in rates {

@@ -263,7 +263,7 @@ fn presses(mut bytes: &[u8]) -> Vec<Press> {
             (0x1b, _) => keys.push(Press::Escape),
             (b'\r' | b'\n', _) => keys.push(Press::Enter),
             (byte, _) if byte.is_ascii_graphic() || *byte == b' ' => {
-                keys.push(Press::Char(char::from(*byte)))
+                keys.push(Press::Char(char::from(*byte)));
             }
             _ => {}
         }

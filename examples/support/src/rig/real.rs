@@ -151,7 +151,7 @@ impl RealRig {
         if let Some(most) = options.max_relative_target {
             arm_options = arm_options.with_max_relative_target(Degrees(most), Percent(most));
         }
-        let mut found = Arm::connect(bus, calibration.clone(), arm_options)?;
+        let mut found = Arm::connect(bus, calibration, arm_options)?;
         let profile = ServoProfile::follower();
         let configured = configure(&mut found, &profile)?;
         let stop = match &found {
@@ -394,15 +394,16 @@ impl Rig for RealRig {
 
     fn bus_stats(&self) -> Option<BusStats> {
         let counted = self.control()?;
-        let mut stats = BusStats::default();
-        stats.retries = counted.retries;
-        stats.timeouts = counted.timeouts;
-        stats.damaged = counted.damaged;
-        Some(stats)
+        Some(BusStats {
+            retries: counted.retries,
+            timeouts: counted.timeouts,
+            damaged: counted.damaged,
+            ..BusStats::default()
+        })
     }
 
     fn last_bus_read(&self) -> Option<Duration> {
-        self.handle().ok().map(|h| h.last_read())
+        self.handle().ok().map(ControlHandle::last_read)
     }
 
     fn camera_times(&self) -> &[Duration] {

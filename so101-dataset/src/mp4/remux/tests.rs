@@ -118,7 +118,7 @@ fn what_cannot_be_joined_is_refused_and_leaves_no_file() {
     for (error, says) in [
         (refused(&[a.clone(), Part::new(path("b.mp4"), 0..4)], 30), "its pictures are 32x48"),
         (refused(&[a.clone(), Part::new(&x264, 0..34)], 30), "set up differently"),
-        (refused(&[a.clone()], 25), "picture 1 is not shown 1/25 s"),
+        (refused(std::slice::from_ref(&a), 25), "picture 1 is not shown 1/25 s"),
         (refused(&[Part::new(path("a.mp4"), 1..4)], 30), "picture 1 is no place to cut, picture 0 is"),
         (refused(&[Part::new(path("a.mp4"), 2..5)], 30), "4"),
         (refused(&[], 30), "no pictures to copy"),
