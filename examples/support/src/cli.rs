@@ -50,7 +50,7 @@ pub fn run(verbosity: Verbosity, body: impl FnOnce() -> Result<Exit>) -> ExitCod
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_ansi(false)
         .without_time()
         .with_target(false)
         .try_init();

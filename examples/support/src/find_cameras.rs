@@ -16,7 +16,6 @@ use so101_hal::{Clock, FrameSize, SystemClock, VirtualClock};
 use self::look::Seen;
 use crate::cli::{Verbosity, print_result, say};
 use crate::error::{Error, Exit, Result};
-use crate::hardware::HardwareRig;
 
 /// LeRobot's names of camera makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,6 +24,15 @@ pub enum Make {
     Opencv,
     /// Depth cameras of Intel, which this program does not have
     Realsense,
+}
+
+/// Where the cameras are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CameraRig {
+    /// Drawn cameras; needs nothing
+    Emulated,
+    /// Cameras that are plugged in
+    Real,
 }
 
 /// Command line of `find_cameras`.
@@ -36,7 +44,7 @@ pub struct FindCamerasArgs {
 
     /// Drawn cameras, or those that are plugged in [default: real]
     #[arg(long, value_enum)]
-    pub rig: Option<HardwareRig>,
+    pub rig: Option<CameraRig>,
 
     /// The same as --rig emulated
     #[arg(long, conflicts_with = "rig")]
@@ -107,7 +115,7 @@ pub fn run(args: &FindCamerasArgs) -> Result<Exit> {
             "realsense cameras are not supported: use their colour stream as opencv".into(),
         ));
     }
-    let emulated = args.synthetic || args.rig == Some(HardwareRig::Emulated);
+    let emulated = args.synthetic || args.rig == Some(CameraRig::Emulated);
     let candidates = match &args.cameras {
         Some(text) => described(text)?,
         None if emulated => synthetic(args),

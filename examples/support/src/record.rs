@@ -188,6 +188,7 @@ fn open_live(args: &RecordArgs, hardware: HardwareRig, plan: &Plan) -> Result<Bo
     options.bus_hz = real.bus_hz;
     options.home_speed_deg_s = real.home_speed;
     options.max_relative_target = real.max_relative_target;
+    options.accept.clone_from(&real.accept);
     options.consent = if real.yes { Consent::Given } else { Consent::Ask };
     options.hold_at_end = real.at_end == EndChoice::Hold;
     if options.cameras.is_empty() && args.verbosity.chatty() {

@@ -103,7 +103,7 @@ pub struct Calibrated {
 /// # fn main() -> so101_hal::Result<()> {
 /// let servos = EmulatedServos::new(Arc::new(VirtualClock::new()), EmulatorOptions::default());
 /// let mut calibrator = Calibrator::begin(servos.bus(), CalibratorOptions::default())?;
-/// for to in (1000..3200).chain((2500..3200).rev()).step_by(100) {
+/// for to in (1000..=2000).rev().step_by(100).chain((1000..=3100).step_by(100)) {
 ///     JOINTS.iter().for_each(|j| servos.set_ticks(*j, f64::from(to)));
 ///     calibrator.sample()?;
 /// }

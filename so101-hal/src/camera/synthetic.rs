@@ -35,8 +35,8 @@ pub struct SyntheticOptions {
     pub drop_every: u64,
     /// Every so many-th picture comes damaged; 0 = all are whole.
     pub damage_every: u64,
-    /// Every other picture comes later by this time.
-    pub late: Duration,
+    /// Every other picture comes later by so many milliseconds.
+    pub late_ms: u32,
     /// A size to deliver instead of the one that was declared.
     pub delivers: Option<FrameSize>,
     /// The camera is unplugged after so many pictures.
@@ -54,7 +54,7 @@ impl Default for SyntheticOptions {
             noise: 0,
             drop_every: 0,
             damage_every: 0,
-            late: Duration::ZERO,
+            late_ms: 0,
             delivers: None,
             unplug_after: None,
         }
@@ -118,8 +118,10 @@ impl SyntheticCamera {
     /// When picture `number` is taken.
     fn due(&self, number: u64) -> Timestamp {
         let nanos = u128::from(number) * 1_000_000_000 / u128::from(self.options.fps.max(1));
-        let late = if number % 2 == 1 { self.options.late } else { Duration::ZERO };
-        self.start + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)) + late
+        let late = if number % 2 == 1 { self.options.late_ms } else { 0 };
+        self.start
+            + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+            + Duration::from_millis(late.into())
     }
 
     /// The number of the picture to deliver: the next one, or a later one where the caller was away for long.

@@ -319,7 +319,7 @@ fn cases() -> Vec<(Item, Check, Verdict, &'static str)> {
         ),
         c(filmed(Item::CameraSize, |x| x.delivers = Some(crate::FrameSize::new(16, 12))), Fail, "size"),
         c(filmed(Item::CameraRate, |x| x.fps = 15), Fail, "exposure"),
-        c(filmed(Item::CameraJitter, |x| x.late = Duration::from_millis(20)), Fail, "unevenly"),
+        c(filmed(Item::CameraJitter, |x| x.late_ms = 20), Fail, "unevenly"),
         c(filmed(Item::CameraDrops, |x| x.drop_every = 4), Fail, "lost"),
         c(
             seen(Item::CameraControls, |f| {

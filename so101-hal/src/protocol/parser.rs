@@ -233,6 +233,10 @@ impl FrameParser {
         }
         for start in 4..total {
             let mut rest = bytes.get(start..).unwrap_or(&[]);
+            // Most bytes are nothing like the start of a header.
+            if rest.first().is_none_or(|b| !is_near_ff(*b)) {
+                continue;
+            }
             // Headers of which nothing else came, before a whole one.
             while total - start > 1 && rest.starts_with(&[0xff; 3]) {
                 rest = &rest[1..];
@@ -265,6 +269,12 @@ fn like_a_header(bytes: &[u8], awaited_len: u8) -> Option<bool> {
         // An older packet may have another length than the awaited ones.
         (_, _, Some(len)) => Some(SHORT.contains(len) || (len ^ awaited_len).count_ones() == 1),
     }
+}
+
+/// At most one of its bits is zero.
+const fn is_near_ff(byte: u8) -> bool {
+    let zeros = !byte;
+    zeros & zeros.wrapping_sub(1) == 0
 }
 
 /// Length bytes of the packets that are common on a bus.

@@ -157,13 +157,13 @@ impl KeySource for std::sync::mpsc::Receiver<Key> {
 /// model's turns them by as much. A step that no joint angles reach is left out; see [`Self::refused`].
 ///
 /// ```
-/// use std::collections::VecDeque;
 /// use so101_hal::teleop::{Key, Keyboard, Teleoperator, Way};
 /// use so101_hal::{Degrees, JointId, JointVector, Timestamp};
 /// # fn main() -> so101_hal::Result<()> {
-/// let keys = VecDeque::from([Key::Joint(JointId::ElbowFlex, Way::Minus)]);
+/// let (keyboard, keys) = std::sync::mpsc::channel();
 /// let mut teleop = Keyboard::new(keys);
 /// teleop.engage(&JointVector::default())?;
+/// keyboard.send(Key::Joint(JointId::ElbowFlex, Way::Minus)).ok();
 /// assert_eq!(teleop.action(Timestamp::ZERO)?.joints.body[2], Degrees(-2.0));
 /// # Ok(()) }
 /// ```

@@ -234,8 +234,8 @@ fn one_kind_of_fault_at_a_time_gives_no_wrong_value_either() {
 #[test]
 fn of_packets_with_several_wrong_bytes_fewer_than_1_in_256_pass_and_jumps_among_them_do_not() {
     let rates = Rates { burst: 300, ..Rates::default() };
-    let run = |plausibility| {
-        let mut soak = Soak::new(7, rates, plausibility);
+    let run = |seed, plausibility| {
+        let mut soak = Soak::new(seed, rates, plausibility);
         soak.blocks = &BLOCKS[1..2];
         soak.run(transactions() / 2);
         let bursts = soak.bus.port().happened.bursts;
@@ -243,9 +243,9 @@ fn of_packets_with_several_wrong_bytes_fewer_than_1_in_256_pass_and_jumps_among_
         assert!(256 * soak.tally.wrong <= bursts, "{} of {bursts}", soak.tally.wrong);
         soak
     };
-    let without = run(None);
-    assert!(without.tally.far_positions > 0, "nothing to catch: {:?}", without.tally);
-    let with = run(Some(Plausibility::default()));
+    // What passes is rare, and a far jump is some of it: the first seeds that have one.
+    let seed = (7..40).find(|seed| run(*seed, None).tally.far_positions > 0).expect("a far jump to catch");
+    let with = run(seed, Some(Plausibility::default()));
     assert_eq!(with.tally.far_positions, 0, "{:?}", with.tally);
     assert!(with.bus.stats().implausible > 0);
 }

@@ -3,7 +3,7 @@ use super::*;
 fn args(out: &std::path::Path) -> FindCamerasArgs {
     FindCamerasArgs {
         make: Make::Opencv,
-        rig: Some(HardwareRig::Emulated),
+        rig: Some(CameraRig::Emulated),
         synthetic: false,
         camera: Vec::new(),
         cameras: None,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use so101_hal::Lux;
+use so101_hal::preflight::Item;
 
 use crate::cli::Verbosity;
 use crate::error::{Error, Result};
@@ -205,6 +206,10 @@ pub struct RealArgs {
     #[arg(long, value_name = "SECONDS")]
     pub reset_s: Option<f64>,
 
+    /// Pre-flight items that may fail, by their ids, such as bus_p99,camera_jitter on a busy computer
+    #[arg(long, value_name = "ITEMS", value_delimiter = ',', value_parser = parse_item)]
+    pub accept: Vec<Item>,
+
     /// Ask after each episode whether it succeeded (keys y and n)
     #[arg(long)]
     pub judge: bool,
@@ -279,6 +284,14 @@ fn parse_lux(text: &str) -> std::result::Result<Lux, String> {
     if (0.0..=100_000.0).contains(&lux) { Ok(Lux(lux)) } else { Err("not in 0 to 100000".to_owned()) }
 }
 
+fn parse_item(text: &str) -> std::result::Result<Item, String> {
+    if let Some(item) = Item::ALL.iter().find(|i| i.id() == text) {
+        return Ok(*item);
+    }
+    let nearest = Item::ALL.iter().map(|i| i.id()).min_by_key(|id| strsim::damerau_levenshtein(id, text));
+    Err(format!("no item of the pre-flight; the nearest is {}", nearest.unwrap_or_default()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +314,12 @@ mod tests {
         for bad in ["-1", "100001", "NaN", "inf", "bright"] {
             assert!(parse_lux(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn accepted_items_are_known_ones() {
+        assert_eq!(parsed(&["--accept", "bus_p99,lux"]).real.accept, [Item::BusP99, Item::Lux]);
+        assert_eq!(parse_item("bus_p9").unwrap_err(), "no item of the pre-flight; the nearest is bus_p99");
     }
 
     #[test]

@@ -21,8 +21,8 @@ use so101_hal::arm::{Arm, ArmOptions, EmergencyStop, Ending, FoundArm, Holding, 
 use so101_hal::bus::{BusStats, ServoBus};
 use so101_hal::camera::{CameraConfig, CameraThread, ThreadOptions};
 use so101_hal::control::{ControlHandle, ControlLoop, LoopConfig, LoopCounters, LoopState};
-use so101_hal::preflight::Limits;
 use so101_hal::preflight::cameras::CameraFacts;
+use so101_hal::preflight::{Item, Limits};
 use so101_hal::{
     Action, Camera, Clock, Degrees, Frame, JOINTS, JointId, JointVector, Lux, NamedFrame, Observation,
     Percent, Robot, RobotDescription,
@@ -66,6 +66,8 @@ pub struct RealOptions {
     pub home_speed_deg_s: f64,
     /// LeRobot's `max_relative_target`: degrees, of the gripper percent.
     pub max_relative_target: Option<f64>,
+    /// Pre-flight items that may fail: they are stored as warnings.
+    pub accept: Vec<Item>,
     /// Whether to ask before the arm moves.
     pub consent: Consent,
     /// Whether the arm is held at the end instead of relaxed at home.
@@ -83,6 +85,7 @@ impl RealOptions {
             bus_hz: 150.0,
             home_speed_deg_s: 30.0,
             max_relative_target: None,
+            accept: Vec::new(),
             consent: Consent::default(),
             hold_at_end: false,
         }
@@ -164,8 +167,8 @@ impl RealRig {
         };
         let mut under_test = ArmUnderTest::new(bus.as_mut(), clock.as_ref(), &calibration);
         under_test.files = file.as_deref().and_then(calibration_files);
-        let (servo_checks, _) = preflight::rig::arm(under_test)?;
-        require(&servo_checks)?;
+        let (mut servo_checks, _) = preflight::rig::arm(under_test)?;
+        require(&mut servo_checks, &options.accept)?;
 
         // Other pictures than those of the emulated rig in simulated time: its sets are not continued by it.
         let rig = if servos.is_some() { "emulated-live" } else { "real" };
@@ -205,8 +208,8 @@ impl RealRig {
             camera_checks: None,
             facts,
         };
-        let seen = this.look_at_cameras()?;
-        require(&seen.0)?;
+        let mut seen = this.look_at_cameras()?;
+        require(&mut seen.0, &this.options.accept)?;
         this.camera_checks = Some(seen);
         Ok(this)
     }
@@ -301,7 +304,11 @@ fn configure(found: &mut FoundArm<RealBus>, profile: &ServoProfile) -> Result<Ve
     Ok(configured.written.iter().map(|w| format!("{w:?}")).collect())
 }
 
-fn require(checks: &[Check]) -> Result<()> {
+/// Refuses what failed, unless it was accepted: that becomes a warning.
+fn require(checks: &mut [Check], accept: &[Item]) -> Result<()> {
+    for check in checks.iter_mut().filter(|c| c.verdict == Verdict::Fail && accept.contains(&c.item)) {
+        check.verdict = Verdict::Warn;
+    }
     let mut all = Preflight::default();
     all.extend(checks.iter().cloned());
     all.require()

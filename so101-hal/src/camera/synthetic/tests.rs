@@ -61,7 +61,7 @@ fn pictures_come_at_the_rate_and_lost_ones_leave_a_gap() {
 
 #[test]
 fn late_pictures_are_jitter() {
-    let (mut c, _) = camera(SyntheticOptions { late: Duration::from_millis(10), ..plain() });
+    let (mut c, _) = camera(SyntheticOptions { late_ms: 10, ..plain() });
     let stamps: Vec<_> = (0..30).map(|_| c.capture().unwrap()).map(|f| (f.sequence, f.captured)).collect();
     let jitter = Pace::of(&stamps).jitter;
     assert!(jitter > Duration::from_millis(9) && jitter < Duration::from_millis(11), "{jitter:?}");
