@@ -1,8 +1,8 @@
 //! One cycle on the servo bus beside rustypot 1.13.1, on the same emulated servos behind pseudo-terminals.
 //!
 //! Ours reads the whole telemetry of six servos, 15 bytes each; rustypot reads their positions, 2 bytes each. The gates
-//! are on rounds of both in turn, as medians of their ratios, so that a busy machine hits both; Criterion's figures are for the record.
-//! Exits 1 when a limit is missed.
+//! are on rounds of both in turn, as medians of their ratios, so that a busy machine hits both; Criterion's figures are
+//! for the record. Exits 1 when a limit is missed.
 #![allow(
     missing_docs,
     unsafe_code,

@@ -199,6 +199,10 @@ pub fn emulated(calibration: &Calibration, pace: Pace) -> Result<OpenBus> {
     let mut options = EmulatorOptions::default();
     let middle = JointVector { gripper: so101_hal::Percent(50.0), ..JointVector::default() };
     options.start = calibration.to_ticks(&middle, Rounding::Nearest)?;
+    for (start, c) in options.start.iter_mut().zip(calibration.joints()) {
+        // The encoder counts before the homing offset.
+        start.0 += c.homing_offset;
+    }
     let servos = EmulatedServos::new(Arc::clone(&clock), options);
     servos.store_calibration(calibration)?;
     Ok(OpenBus { bus: Box::new(servos.bus()), servos: Some(servos), clock, name: "emulated".to_owned() })
