@@ -16,7 +16,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 
 /// A half-duplex line to the servos. Implemented by [`SerialPort`](crate::serial::SerialPort) (feature `serial`), by
-/// [`FdPort`](crate::port::FdPort) (any file descriptor, Unix), by
+/// `FdPort` (any file descriptor, Unix), by
 /// [`EmulatedPort`](crate::emulator::EmulatedPort), and by a recorded session, [`ReplayPort`].
 ///
 /// Contract of one transaction: `discard_input`, `write_all`, then `read` until the reply is complete or a deadline,

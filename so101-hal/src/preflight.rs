@@ -3,7 +3,7 @@
 //! Everything here only looks. The one exception is asked for by name: [`HoldTest::Energise`] switches the torque on
 //! for 0.3 s to see the supply under load.
 //!
-//! A group of checks is made by one function ([`servos`], [`pose`], [`bus_soak`], [`cameras`], [`host`], [`port`]); each
+//! A group of checks is made by one function ([`servos`], [`pose`], [`bus_soak`], [`cameras()`], [`host()`], [`port()`]); each
 //! measures, then judges values by plain functions, which are public too. What does not pass says what to do about it.
 //! [`Report`] prints the table and serialises; [`Report::stored`] is what goes into a dataset (same rig and seed, same
 //! bytes), figures of the host go to the host's log.

@@ -54,7 +54,7 @@ pub struct FindCamerasArgs {
     #[arg(long, value_name = "PATH")]
     pub camera: Vec<String>,
 
-    /// Cameras as LeRobot describes them, or a TOML file with [[cameras]]
+    /// Cameras as LeRobot describes them, or a TOML file with tables `cameras`
     #[arg(long, value_name = "TEXT|FILE", conflicts_with_all = ["camera", "rig", "synthetic"])]
     pub cameras: Option<String>,
 

@@ -113,7 +113,7 @@ pub struct TeleoperateArgs {
     #[arg(long, value_name = "DEGREES", default_value_t = 2.0)]
     pub key_step: f64,
 
-    /// Waypoints: a TOML or JSON file of [[waypoint]] at_s = 1.5, joints = [6 numbers]
+    /// Waypoints: a TOML or JSON file of tables `waypoint`, each with at_s and six joints
     #[arg(long, value_name = "FILE", required_if_eq("teleop", "script"))]
     pub script: Option<PathBuf>,
 

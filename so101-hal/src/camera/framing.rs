@@ -15,7 +15,9 @@
 //! let reference = Reference::of("main", &camera.capture()?);
 //!
 //! // Somebody knocks against the camera, and the sun comes out.
-//! let knocked = SyntheticOptions { shift_px: [12.0, -7.0], luminance: 150.0, ..SyntheticOptions::default() };
+//! let mut knocked = SyntheticOptions::default();
+//! knocked.shift_px = [12.0, -7.0];
+//! knocked.luminance = 150.0;
 //! let mut camera = SyntheticCamera::new(spec, knocked, clock);
 //! let shift = reference.shift_of(&camera.capture()?)?;
 //! assert!((shift.dx_px - 12.0).abs() < 1.0 && (shift.dy_px + 7.0).abs() < 1.0, "{shift:?}");

@@ -69,7 +69,8 @@ impl Default for SyntheticOptions {
 /// use so101_hal::camera::synthetic::{SyntheticCamera, SyntheticOptions};
 /// use so101_hal::{Camera, CameraSpec, VirtualClock};
 /// let clock = Arc::new(VirtualClock::new());
-/// let dim = SyntheticOptions { luminance: 30.0, ..SyntheticOptions::default() };
+/// let mut dim = SyntheticOptions::default();
+/// dim.luminance = 30.0;
 /// let mut camera = SyntheticCamera::new(CameraSpec::new("main", 64, 48), dim, clock);
 /// let frame = camera.capture()?;
 /// assert!((so101_hal::camera::quality::mean_luma(&frame) - 30.0).abs() < 3.0);

@@ -100,7 +100,7 @@ impl CameraFacts {
     /// Measures a picture, and compares it with the stored reference where there is one.
     ///
     /// # Errors
-    /// [`Error::CameraSize`](crate::Error::CameraSize) for a reference of another size.
+    /// [`Error::CameraSize`] for a reference of another size.
     pub fn see(&mut self, frame: &Frame, reference: Option<&Reference>) -> Result<()> {
         self.mean_luma = Some(quality::mean_luma(frame));
         self.clipped_share = Some(quality::clipped_share(frame).share());

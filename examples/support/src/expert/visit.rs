@@ -32,7 +32,8 @@ const CLOSED: Percent = Percent(10.0);
 /// let setup = plan.episode(0, 0, Jitter::On)?;
 /// let mut visit = Visit::new(&plan.home(), &setup, LeftOf::Robot)?;
 /// assert_eq!(visit.goal(Duration::ZERO)?.phase, Phase::Approach);
-/// assert_eq!(visit.goal(visit.duration())?.phase, Phase::Done);
+/// let end = visit.duration() + Duration::from_millis(1);
+/// assert_eq!(visit.goal(end)?.phase, Phase::Done);
 /// # Ok::<(), so101_support::Error>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -82,7 +82,7 @@ pub struct PreflightArgs {
     #[arg(long, value_name = "FILE")]
     pub leader_calibration: Option<PathBuf>,
 
-    /// Cameras to look at: a TOML file with [[cameras]], LeRobot's text in braces, or `synthetic` [default: synthetic with --rig emulated]
+    /// Cameras to look at: a TOML file with tables `cameras`, LeRobot's text in braces, or `synthetic` [default: synthetic with --rig emulated]
     #[arg(long, value_name = "CAMERAS")]
     pub cameras: Option<String>,
 

@@ -10,7 +10,7 @@
 //! | e | emergency stop: torque off at once | the same | the same |
 //!
 //! Where the keyboard drives the arm too, r moves the hand up and only the left arrow records again; the other letters
-//! of [`Keys::Hand`](so101_hal::teleop::Keys::Hand) are free.
+//! of `Keys::Hand` are free.
 
 use std::io::Read as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};

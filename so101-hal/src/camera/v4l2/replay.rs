@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 /// How long after its stamp a replayed picture is taken.
 const LAG: Duration = Duration::from_millis(5);
 
-/// A camera that answers as one did that was recorded. See [the module](self) for the text.
+/// A camera that answers as one did that was recorded. The text is a line a call.
 ///
 /// ```
 /// use so101_hal::camera::v4l2::{Replay, formats};
