@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use so101_support::record::{self, args::RecordArgs};
-use so101_support::{cli, dotted};
 
 /// Record a task as a LeRobot v3.0 dataset: on the real arm, on the emulated one or in simulation
 ///
@@ -21,9 +20,5 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli: Cli = match dotted::parse(&[dotted::ROBOT, dotted::TELEOP, dotted::DATASET]) {
-        Ok(cli) => cli,
-        Err(code) => return code,
-    };
-    cli::run(cli.record.verbosity, || record::run(&cli.record, record::plan_of(&cli.record, None)?))
+    record::program(|cli: Cli| cli.record, None)
 }

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use clap::Parser;
 use so101_support::plan::Plan;
 use so101_support::record::{self, args::RecordArgs};
-use so101_support::{cli, dotted};
 
 /// Record the task "push the object to the left" as a LeRobot v3.0 dataset: an SO-101 pushes a box, two cameras look
 ///
@@ -20,11 +19,5 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli: Cli = match dotted::parse(&[dotted::ROBOT, dotted::TELEOP, dotted::DATASET]) {
-        Ok(cli) => cli,
-        Err(code) => return code,
-    };
-    cli::run(cli.record.verbosity, || {
-        record::run(&cli.record, record::plan_of(&cli.record, Some(Plan::push_left))?)
-    })
+    record::program(|cli: Cli| cli.record, Some(Plan::push_left))
 }

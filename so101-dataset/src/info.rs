@@ -313,9 +313,7 @@ impl Keys<'_> {
 
     fn whole(&mut self, key: &str) -> Result<Option<u64>> {
         let Some(value) = self.optional(key) else { return Ok(None) };
-        // Some writers save counts as 30.0.
-        let float = value.as_f64().filter(|f| f.fract() == 0.0 && (0.0..9e15).contains(f));
-        match value.as_u64().or_else(|| float.map(|f| f as u64)) {
+        match whole_number(&value) {
             Some(n) => Ok(Some(n)),
             None => self.fail(key, format!("is {}, not a whole number", short(&value))),
         }
@@ -370,6 +368,12 @@ impl Keys<'_> {
             Some(value) => self.fail("splits", format!("is {}, not an object", short(&value))),
         }
     }
+}
+
+/// A whole number from 0 on; some writers save counts as 30.0.
+pub(crate) fn whole_number(value: &Value) -> Option<u64> {
+    let float = value.as_f64().filter(|f| f.fract() == 0.0 && (0.0..9e15).contains(f));
+    value.as_u64().or_else(|| float.map(|f| f as u64))
 }
 
 /// A value as it stands in a message: cut at 60 characters.

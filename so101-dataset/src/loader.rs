@@ -168,7 +168,8 @@ impl<T: Send + 'static> Loader<T> {
     /// The next batch. Waits until it is there.
     ///
     /// # Errors
-    /// What reading one of its windows returned. The loader goes on with the batch behind it.
+    /// What reading one of its windows returned; [`Error::Io`] after a panic in what prepares windows. The loader goes on
+    /// with the batch behind it, as long as it has threads.
     pub fn next_batch(&mut self) -> Result<Vec<T>> {
         let mut state = self.shared.lock();
         let batch = loop {
@@ -176,9 +177,7 @@ impl<T: Send + 'static> Loader<T> {
                 break batch;
             }
             if self.threads.iter().all(JoinHandle::is_finished) {
-                let source =
-                    std::io::Error::other("its threads have ended, after a panic in what prepares windows");
-                return Err(Error::io("load", self.root(), source));
+                return Err(self.shared.ended());
             }
             let waited = self.shared.changed.wait_timeout(state, std::time::Duration::from_millis(100));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -209,7 +208,7 @@ impl<T> Shared<T> {
         let mut rows = Vec::with_capacity(self.batch);
         loop {
             let mut state = self.lock();
-            while !state.stopped && state.taken >= state.wanted + self.prefetch {
+            while !state.stopped && state.taken >= state.wanted.saturating_add(self.prefetch) {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             if state.stopped {
@@ -220,9 +219,32 @@ impl<T> Shared<T> {
             rows.clear();
             rows.extend((0..self.batch).filter_map(|_| state.sampler.next_row()));
             drop(state);
+            let unless_it_panics = Lost { shared: self, number };
             let batch = rows.iter().map(|row| (self.prepare)(self.windows.get(*row)?)).collect();
+            drop(unless_it_panics);
             self.lock().ready.insert(number, batch);
             self.changed.notify_all();
+        }
+    }
+
+    fn ended(&self) -> Error {
+        let why = "some or all of its threads have ended, after a panic in what prepares windows";
+        Error::io("load", self.windows.dataset().root(), std::io::Error::other(why))
+    }
+}
+
+/// The batch that a thread works on: when it panics, the batch is an error, or it would be waited for for ever.
+struct Lost<'a, T> {
+    shared: &'a Shared<T>,
+    number: u64,
+}
+
+impl<T> Drop for Lost<'_, T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let error = self.shared.ended();
+            self.shared.lock().ready.insert(self.number, Err(error));
+            self.shared.changed.notify_all();
         }
     }
 }

@@ -9,10 +9,12 @@
 
 mod index;
 mod moov;
+mod order;
 pub mod remux;
 mod writer;
 
 pub use index::{Edit, FourCc, Mp4Index, Sample};
+pub(crate) use order::Order;
 #[cfg(all(test, feature = "video"))]
 pub(crate) use writer::Storage;
 pub use writer::{AvcParameters, Mp4Config, Mp4Summary, Mp4Writer};

@@ -189,7 +189,8 @@ impl Windows {
         Ok(window)
     }
 
-    /// The window at a global row, into the buffers of another one of these windows: nothing is allocated.
+    /// The window at a global row, into the buffers of another one of these windows: only texts and images are
+    /// allocated anew.
     ///
     /// # Errors
     /// As [`Self::get`]; `window` is then of no use.
@@ -237,7 +238,8 @@ impl Windows {
     fn prepare(&self, window: &mut Window) {
         let fits = window.columns.len() == self.columns.len()
             && window.pictures.len() == self.pictures.len()
-            && window.columns.iter().zip(&self.columns).all(|(a, b)| Arc::ptr_eq(&a.name, &b.name));
+            && window.columns.iter().zip(&self.columns).all(|(a, b)| Arc::ptr_eq(&a.name, &b.name))
+            && window.pictures.iter().zip(&self.pictures).all(|(a, b)| Arc::ptr_eq(&a.name, &b.name));
         if fits {
             return;
         }

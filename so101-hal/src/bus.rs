@@ -124,7 +124,7 @@ impl<P: Port> Bus<P> {
         }
         // What is written may matter more than what is known about it afterwards: torque off, above all.
         if let Err(fault) = self.line.settle_doubt(id, 0)? {
-            self.line.tell(request)?;
+            self.line.tell_unheard(request, id)?;
             return Err(Error::NoReply { what: request.instruction().name(), id: id.get(), fault });
         }
         self.single(request, id, 0, 0)

@@ -29,7 +29,7 @@ pub use plan::{
     CalibrationPlan, HomingOrder, JointReport, LEROBOT_MIDDLE, MIDDLE, SweepFault, SweepFaultKind, SweepNote,
     model_range, wrap_offset,
 };
-pub use procedure::{Calibrated, Calibrator, CalibratorOptions, PHASE_MULTI_TURN, ReferencePose, read_pose};
+pub use procedure::{Calibrated, Calibrator, CalibratorOptions, ReferencePose, read_pose};
 pub use style::{CalibrationStyle, StyleNote, recognise};
 pub use sweep::{JointSweep, MAX_GAP, MAX_STEP, SampleOutcome, shaft_degrees};
 

@@ -22,6 +22,9 @@ use crate::units::{Degrees, Normalized, Percent, Ticks};
 /// The largest position of an STS3215: LeRobot's `resolution - 1`.
 pub const MAX_TICK: i32 = 4095;
 
+/// Encoder steps of a whole turn.
+pub(crate) const TURN: i32 = MAX_TICK + 1;
+
 /// How a computed position becomes a whole number of encoder steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]

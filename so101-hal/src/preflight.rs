@@ -1,7 +1,7 @@
 //! What is checked before the first frame: each item with its value, its limit and a judgement.
 //!
 //! Everything here only looks. The one exception is asked for by name: [`HoldTest::Energise`] switches the torque on
-//! for 0.3 s to see the supply under load.
+//! for 0.3 s to see the supply under load, where all servos are in position mode.
 //!
 //! A group of checks is made by one function ([`servos`], [`pose`], [`bus_soak`], [`cameras()`], [`host()`], [`port()`]); each
 //! measures, then judges values by plain functions, which are public too. What does not pass says what to do about it.
@@ -105,7 +105,9 @@ pub use memory::{ServoMemory, Survey, Surveyed};
 pub use port::port;
 pub use power::HoldTest;
 pub use report::{Check, Report, StoredReport, Verdict};
-pub use servos::{Expected, ServoOptions, ServosFound, StrayScan, identity, servos, settings};
+pub use servos::{
+    Expected, PHASE_ZERO_IS_FASTEST, ServoOptions, ServosFound, StrayScan, identity, servos, settings,
+};
 
 #[cfg(all(test, feature = "camera"))]
 mod tests;

@@ -152,6 +152,10 @@ pub fn by_name(name: &str) -> Option<&'static Register> {
     TABLE.iter().find(|r| r.name == name)
 }
 
+/// The bit of [`PHASE`] that makes a servo count turns: positions then leave 0..=4095, which no calibration means, and
+/// LeRobot dies of "Magnitude N exceeds 2047".
+pub const PHASE_MULTI_TURN: u8 = 0x10;
+
 /// Position to current, 15 bytes: everything that changes while the arm moves. See [`Telemetry`].
 pub const TELEMETRY: Block = Block::new(56, Telemetry::LEN as u8);
 

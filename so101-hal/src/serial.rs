@@ -162,7 +162,14 @@ fn builder(path: &str, baud: BaudRate) -> serialport::SerialPortBuilder {
 #[cfg(unix)]
 fn connect(path: &str, baud: BaudRate) -> Result<FdPort> {
     let device = serialport::TTYPort::open(&builder(path, baud)).map_err(|e| open_error(path, e))?;
-    Ok(FdPort::new(sys::into_fd(device), path))
+    let fd = sys::into_fd(device);
+    // The crate leaves it blocking: a device that takes nothing would hold a write, a stop's too, for ever.
+    rustix::io::ioctl_fionbio(&fd, true).map_err(|e| Error::PortIo {
+        doing: "set up",
+        path: path.to_string(),
+        source: Box::new(std::io::Error::from(e)),
+    })?;
+    Ok(FdPort::new(fd, path))
 }
 
 #[cfg(not(unix))]

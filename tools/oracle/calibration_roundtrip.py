@@ -14,7 +14,7 @@ import argparse, json, os, random, subprocess, sys, tempfile
 from pathlib import Path
 
 
-def lerobot_arm(role, name, root):
+def lerobot_arm(role, name):
     """LeRobot's device class; it loads the calibration of its id when it is made."""
     from lerobot.robots.so_follower import SO101Follower, SO101FollowerConfig
     from lerobot.teleoperators.so_leader import SO101Leader, SO101LeaderConfig
@@ -48,7 +48,7 @@ def main():
         for role in ("follower", "leader"):
             for name, order in (("swept", ()), ("posed", ("--lerobot-order",))):
                 calibrate(a.program, env, "--role", role, "--id", name, *order)
-                device = lerobot_arm(role, name, root)
+                device = lerobot_arm(role, name)
                 path = device.calibration_fpath
                 assert path.is_file(), f"LeRobot looks for {path}, ours saved elsewhere"
                 ours = json.loads(path.read_text())
@@ -68,7 +68,7 @@ def main():
         rng = random.Random(a.seed)
         for k in range(50):
             role = rng.choice(["follower", "leader"])
-            device = lerobot_arm(role, f"theirs{k}", root)
+            device = lerobot_arm(role, f"theirs{k}")
             device.calibration = {}
             for motor, m in device.bus.motors.items():
                 lo = rng.randrange(0, 2000)

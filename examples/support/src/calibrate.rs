@@ -14,7 +14,7 @@ use so101_hal::arm::OffsetMismatch;
 use so101_hal::bus::{Bus, ServoBus};
 use so101_hal::calibration::{
     Calibrated, CalibrationPlan, CalibrationStyle, Calibrator, CalibratorOptions, Folders, HomingOrder,
-    ReferencePose, Saved, recognise,
+    ReferencePose, Saved, SweepFaultKind, recognise,
 };
 use so101_hal::protocol::{ServoId, SyncRow};
 use so101_hal::serial::SerialPort;
@@ -75,19 +75,11 @@ pub struct CalibrateArgs {
     pub verbosity: Verbosity,
 }
 
-/// The role by its name in the library.
-#[must_use]
-pub const fn hal_role(role: Role) -> so101_hal::calibration::Role {
-    match role {
-        Role::Follower => so101_hal::calibration::Role::Follower,
-        Role::Leader => so101_hal::calibration::Role::Leader,
-    }
-}
-
 /// Calibrates the arm that the command line means.
 ///
 /// # Errors
-/// Usage, errors of the bus and of files. The servos hold what they held before then.
+/// Usage, errors of the bus and of files. The servos hold what they held before then, but where only the file could
+/// not be written: the calibration is printed then.
 pub fn run(args: &CalibrateArgs) -> Result<Exit> {
     let place = args.arm.place()?;
     let target = target(args, &place)?;
@@ -120,7 +112,7 @@ fn target(args: &CalibrateArgs, place: &Where) -> Result<Option<PathBuf>> {
             Err(Error::Usage(format!("--calibration is a folder: name the arm with --id: {}", dir.display())))
         }
         (Some(file), _) => Ok(Some(file.clone())),
-        (None, Some(id)) => Ok(Some(Folders::from_env()?.path(id, hal_role(args.role))?)),
+        (None, Some(id)) => Ok(Some(Folders::from_env()?.path(id, args.role.into())?)),
         (None, None) if *place == Where::Emulated => Ok(None),
         (None, None) => Err(Error::Usage(format!(
             "name the {} with --id NAME: its calibration is kept under that name",
@@ -202,7 +194,15 @@ fn session<B: ServoBus>(
     };
     let done = calibrator.finish(&plan)?;
     let saved = match target {
-        Some(path) => Some(done.calibration.save(&path)?),
+        Some(path) => match done.calibration.save(&path) {
+            Ok(saved) => Some(saved),
+            Err(e) => {
+                // The servos have it already: without its text the sweep would be lost.
+                say("the servos hold the new calibration, but its file was not written; this is its text:");
+                cli::print_result(&done.calibration.to_json())?;
+                return Err(e.into());
+            }
+        },
         None => None,
     };
     cli::print_result(&report(&done, saved.as_ref()))?;
@@ -243,13 +243,15 @@ fn measured<B: ServoBus>(
     clock: &dyn Clock,
     hands: &mut dyn Hands,
 ) -> Result<Option<CalibrationPlan>> {
-    if args.lerobot_order {
-        if !done(Step::MidPose, args, calibrator, clock, hands)? {
-            return Ok(None);
-        }
-        calibrator.take_mid_pose()?;
-    }
+    let mut wants_mid_pose = args.lerobot_order;
     loop {
+        if wants_mid_pose {
+            if !done(Step::MidPose, args, calibrator, clock, hands)? {
+                return Ok(None);
+            }
+            calibrator.take_mid_pose()?;
+            wants_mid_pose = false;
+        }
         if !done(Step::Sweep, args, calibrator, clock, hands)? {
             return Ok(None);
         }
@@ -270,9 +272,13 @@ fn measured<B: ServoBus>(
             Err(so101_hal::Error::Sweep { faults }) => {
                 for fault in &faults {
                     say(&format!("again: {fault}"));
-                    if calibrator.sweeps().get(fault.joint.index()).is_some_and(|s| s.jumps() > 0) {
+                    // Ends that were seen stay seen: what a longer sweep does not mend has to begin again.
+                    let too_long = matches!(fault.kind, SweepFaultKind::FullTurn { .. });
+                    let jumped = calibrator.sweeps().get(fault.joint.index()).is_some_and(|s| s.jumps() > 0);
+                    if too_long || jumped {
                         calibrator.restart(fault.joint);
                     }
+                    wants_mid_pose |= matches!(fault.kind, SweepFaultKind::WrapInside { .. });
                 }
                 if !hands.may_try_again() {
                     return Err(so101_hal::Error::Sweep { faults }.into());

@@ -79,11 +79,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let place = args.arm.place()?;
-    if place != Where::Emulated && !args.fault.is_empty() {
-        return Err(Error::Usage(
-            "--fault is for --rig emulated: a real servo has faults of its own".to_owned(),
-        ));
-    }
+    crate::preflight::program::check_faults(&place, &args.fault)?;
     let port_checks = match &place {
         Where::Port(path) => port_checks(&PortFacts::look(&Discovery::system(), path)),
         Where::Emulated => Vec::new(),

@@ -171,6 +171,9 @@ fn described(text: &str) -> Result<Vec<Candidate>> {
         let file: File = toml::from_str(&content).map_err(|e| {
             Error::Usage(format!("cameras {text}: {}", e.to_string().trim().replace('\n', "; ")))
         })?;
+        for config in &file.cameras {
+            config.validate().map_err(|e| Error::Usage(format!("cameras {text}: {e}")))?;
+        }
         file.cameras
     };
     Ok(configs.into_iter().map(|config| candidate(config, None)).collect())

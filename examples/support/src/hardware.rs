@@ -45,6 +45,15 @@ impl Role {
     }
 }
 
+impl From<Role> for so101_hal::calibration::Role {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Follower => Self::Follower,
+            Role::Leader => Self::Leader,
+        }
+    }
+}
+
 /// How time passes for emulated servos.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
@@ -201,7 +210,7 @@ pub fn emulated(calibration: &Calibration, pace: Pace) -> Result<OpenBus> {
     options.start = calibration.to_ticks(&middle, Rounding::Nearest)?;
     for (start, c) in options.start.iter_mut().zip(calibration.joints()) {
         // The encoder counts before the homing offset.
-        start.0 += c.homing_offset;
+        start.0 = start.0.saturating_add(c.homing_offset);
     }
     let servos = EmulatedServos::new(Arc::clone(&clock), options);
     servos.store_calibration(calibration)?;
@@ -218,11 +227,7 @@ pub fn load(file: &Path) -> Result<Calibration> {
 
 /// Where LeRobot keeps the calibration of this arm; says so when older versions of LeRobot left others.
 fn find(id: &str, role: Role) -> Result<PathBuf> {
-    let role = match role {
-        Role::Follower => so101_hal::calibration::Role::Follower,
-        Role::Leader => so101_hal::calibration::Role::Leader,
-    };
-    let found = Folders::from_env()?.find(id, role)?;
+    let found = Folders::from_env()?.find(id, role.into())?;
     if let Some(other) = found.others.first() {
         say(&format!("calibration: {}, the newest; {} is older", found.path.display(), other.display()));
     }

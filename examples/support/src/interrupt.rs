@@ -48,8 +48,8 @@ pub fn before_exit(last: fn()) {
     }
 }
 
-#[allow(clippy::exit, reason = "the second Ctrl-C asks for exactly this")]
-fn second() -> ! {
+/// Switches the torque of every arm of [`stop_at_once`] off, past whatever the program is doing.
+pub fn stop_arms() {
     if let Ok(stops) = STOPS.try_lock() {
         for stop in stops.iter() {
             // One frame; it is sent again a little later, since it may meet a reply on the wire, and a goal that was
@@ -60,6 +60,11 @@ fn second() -> ! {
             }
         }
     }
+}
+
+#[allow(clippy::exit, reason = "the second Ctrl-C asks for exactly this")]
+fn second() -> ! {
+    stop_arms();
     if let Ok(last) = LAST.try_lock() {
         last.iter().for_each(|f| f());
     }

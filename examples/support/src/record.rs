@@ -11,10 +11,14 @@ mod session;
 pub mod task;
 pub mod who;
 
+use std::process::ExitCode;
+
+use clap::Parser;
 use so101_dataset::{DatasetSpec, DatasetWriter, SessionInfo, Sidecar, WriterOptions};
 use so101_hal::Lux;
 
-use crate::cli::say;
+use crate::cli::{self, say};
+use crate::dotted;
 use crate::error::{Error, Exit, Result};
 use crate::expert::LeftOf;
 use crate::hardware::HardwareRig;
@@ -25,7 +29,7 @@ use crate::rig::RealRig;
 use crate::rig::real::{Consent, RealOptions, configs};
 
 use args::{EndChoice, RecordArgs, RigChoice, TeleopChoice, USUAL_LUX};
-use keys::Operator;
+use keys::{Operator, StopKey};
 use out::{Continue, Scratch, Target};
 use rigs::Rig;
 use session::Session;
@@ -38,6 +42,16 @@ const fn retries(jitter: Jitter) -> u32 {
         Jitter::On => 2,
         Jitter::Off => 0,
     }
+}
+
+/// The whole of a recording program: `args` takes the options out of its command line, which may have LeRobot's flags
+/// too, and `own` is the plan of a program that has one.
+pub fn program<C: Parser>(args: impl FnOnce(C) -> RecordArgs, own: Option<fn() -> Plan>) -> ExitCode {
+    let args = match dotted::parse::<C>(&[dotted::ROBOT, dotted::TELEOP, dotted::DATASET]) {
+        Ok(parsed) => args(parsed),
+        Err(code) => return code,
+    };
+    cli::run(args.verbosity, || run(&args, plan_of(&args, own)?))
 }
 
 /// The plan that the command line names: a file, push-left, or no plan but an instruction.
@@ -75,6 +89,8 @@ pub fn run(args: &RecordArgs, plan: Plan) -> Result<Exit> {
     let target = out::choose(args.out.as_deref(), &args.default_out(), resume)?;
     let choice = rig_of(args, &target)?;
     let live = live_rig(args, choice);
+    // Before the terminal is changed: a signal without a handler would leave it so.
+    interrupt::install().map_err(|e| Error::Refused(format!("no handler for Ctrl-C: {e}")))?;
     let scratch;
     let (mut rig, who, operator) = match live {
         None => {
@@ -85,7 +101,7 @@ pub fn run(args: &RecordArgs, plan: Plan) -> Result<Exit> {
             (rig, who, None)
         }
         Some(hardware) => {
-            let mut operator = Operator::at_stdin()?;
+            let mut operator = Operator::at_stdin(StopKey::E)?;
             let who = Who::of(args, &plan, Some(&mut operator))?;
             scratch = out::scratch(target.path())?;
             let rig = open_live(args, hardware, &plan)?;
@@ -94,7 +110,6 @@ pub fn run(args: &RecordArgs, plan: Plan) -> Result<Exit> {
         }
     };
     let plan = &plan;
-    interrupt::install().map_err(|e| Error::Refused(format!("no handler for Ctrl-C: {e}")))?;
 
     let jitter = args.jitter();
     let draw = |index: u32, attempt: u32| plan.episode(attempt_seed(args.seed, attempt), index, jitter);

@@ -158,7 +158,7 @@ pub fn run(args: &TeleoperateArgs) -> Result<Exit> {
         return measure_pair(args, &place);
     }
     // Time that nobody watches need not pass.
-    let watched = args.verbosity.bars() || args.teleop == TeleopChoice::Keyboard;
+    let watched = place != Where::Emulated || args.verbosity.bars() || args.teleop == TeleopChoice::Keyboard;
     let pace = if watched { Pace::RealTime } else { Pace::Virtual };
     let emergency = Arc::new(AtomicBool::new(false));
     let teleop = teleoperator(args, &place, pace, &emergency)?;
@@ -177,7 +177,6 @@ pub fn run(args: &TeleoperateArgs) -> Result<Exit> {
         let over = length.is_some_and(|l| seen.since_start >= l);
         if over || interrupt::requested() { Goes::End } else { Goes::On }
     });
-    table.end();
     // The arm first, whatever happened.
     let left = session.finish();
     let summary = ran?;
@@ -252,12 +251,24 @@ pub fn leader(
 
 fn leader_options(args: &TeleoperateArgs) -> Result<LeaderOptions> {
     let coupling = CouplingOptions::default().with_max_gap(Degrees(args.max_gap));
-    let mut options = LeaderOptions::default().with_coupling(coupling);
-    if let (Some(leader), Some(follower)) = (&args.leader.leader_id, &args.arm.id)
+    let options = LeaderOptions::default().with_coupling(coupling);
+    with_pair(options, args.leader.leader_id.as_deref(), args.arm.id.as_deref())
+}
+
+/// The options with what was measured for this pair of arms, if anything was.
+///
+/// # Errors
+/// Errors of the file.
+pub fn with_pair(
+    options: LeaderOptions,
+    leader_id: Option<&str>,
+    follower_id: Option<&str>,
+) -> Result<LeaderOptions> {
+    if let (Some(leader), Some(follower)) = (leader_id, follower_id)
         && let Some(pair) = PairOffset::load(&Folders::from_env()?, leader, follower)?
     {
         say(&format!("the leader's roll is taken {:+.1} off, as measured for this pair", pair.wrist_roll));
-        options = options.with_pair(pair);
+        return Ok(options.with_pair(pair));
     }
     Ok(options)
 }

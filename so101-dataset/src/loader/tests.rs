@@ -81,3 +81,21 @@ fn no_rows_an_error_in_one_window_and_a_panic_are_told_and_end_nothing_else() {
     let error = loader.next_batch().unwrap_err().to_string();
     assert!(error.contains("threads have ended"), "{error}");
 }
+
+#[test]
+fn a_panic_in_one_of_two_threads_is_told_and_the_other_goes_on() {
+    let windows = windows();
+    let sampler = Sampler::new(windows.dataset(), 0).in_order();
+    let options = LoaderOptions::default().with_batch(2).with_workers(2);
+    let prepare = |w: Window| match w.index {
+        2 => panic!("planted"),
+        index => Ok(index),
+    };
+    let mut loader = Loader::with_prepare(windows, sampler, options, prepare).unwrap();
+    assert_eq!(loader.next_batch().unwrap(), [0, 1]);
+    let error = loader.next_batch().unwrap_err().to_string();
+    assert!(error.contains("threads have ended"), "{error}");
+    for first in (4..40).step_by(2) {
+        assert_eq!(loader.next_batch().unwrap(), [first, first + 1]);
+    }
+}

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::moov::{Composition, Track};
 use super::writer::{FTYP, MDAT_HEADER_BYTES};
-use super::{Mp4Index, Mp4Summary, SampleKind};
+use super::{Mp4Index, Mp4Summary, Order, SampleKind};
 use crate::error::{Error, Result};
 
 /// Pictures of one file, numbered in the order in which they are shown.
@@ -54,9 +54,14 @@ struct Piece<'a> {
 ///
 /// # Errors
 /// [`Error::NotAtKeyFrame`] for a part that cannot be cut out without encoding, [`Error::VideosDiffer`] for parts that
-/// cannot be in one file, [`Error::NoSuchFrame`], [`Error::Mp4`] for a file that cannot be read; [`Error::Io`],
-/// [`Error::DiskFull`]. `out` is gone after an error, unless it was there before.
+/// cannot be in one file, [`Error::NoSuchFrame`], [`Error::Mp4`] for a file that cannot be read, [`Error::VideoSetting`]
+/// for another `fps` than 1 to 1000; [`Error::Io`], [`Error::DiskFull`]. `out` is gone after an error, unless it was
+/// there before.
 pub fn concat(parts: &[Part], fps: u32, out: &Path) -> Result<Mp4Summary> {
+    // The rate of a single picture cannot be seen from its file.
+    if !(1..=1000).contains(&fps) {
+        return Err(Error::VideoSetting { setting: "fps", value: fps.into(), rule: "1 to 1000" });
+    }
     let mut paths: Vec<&Path> = parts.iter().map(|p| p.path.as_path()).collect();
     paths.sort_unstable();
     paths.dedup();
@@ -64,14 +69,15 @@ pub fn concat(parts: &[Part], fps: u32, out: &Path) -> Result<Mp4Summary> {
     for path in &paths {
         let index = Mp4Index::read(path)?;
         check_rate(&index, fps, path)?;
-        indices.push(index);
+        let order = Order::of(&index);
+        indices.push((index, order));
     }
     let mut pieces = Vec::with_capacity(parts.len());
     for part in parts {
         let index = paths.binary_search(&part.path.as_path()).ok().and_then(|i| indices.get(i));
         // Every part's path is in the list.
-        let Some(index) = index else { continue };
-        pieces.push(Piece::of(part, index)?);
+        let Some((index, order)) = index else { continue };
+        pieces.push(Piece::of(part, index, order)?);
     }
     let nothing = || Error::Encode { frame: 0, problem: "no pictures to copy".into(), path: out.into() };
     let first = pieces.first().ok_or_else(nothing)?;
@@ -93,6 +99,10 @@ fn check_rate(index: &Mp4Index, fps: u32, path: &Path) -> Result<()> {
     let mut times: Vec<i64> = (0..index.samples.len()).filter_map(|i| index.pts_ticks(i)).collect();
     times.sort_unstable();
     let start = times.first().copied().unwrap_or(0);
+    if times.len() != index.samples.len() {
+        let problem = "its edit list moves pictures out of all time".to_owned();
+        return Err(Error::VideosDiffer { problem, path: path.into() });
+    }
     let off = times
         .iter()
         .enumerate()
@@ -107,35 +117,28 @@ fn check_rate(index: &Mp4Index, fps: u32, path: &Path) -> Result<()> {
 }
 
 impl<'a> Piece<'a> {
-    fn of(part: &'a Part, index: &'a Mp4Index) -> Result<Self> {
+    fn of(part: &'a Part, index: &'a Mp4Index, order: &Order) -> Result<Self> {
         let frames = index.samples.len() as u64;
         let (from, to) = (part.frames.start, part.frames.end);
         if from >= to || to > frames {
             let frame = if to > frames { to.saturating_sub(1) } else { from };
             return Err(Error::NoSuchFrame { frame, frames, path: part.path.clone() });
         }
-        let mut order: Vec<usize> = (0..index.samples.len()).collect();
-        order.sort_by_key(|i| index.pts_ticks(*i));
-        let mut picture = vec![0_u64; order.len()];
-        for (shown, stored) in (0..).zip(&order) {
-            if let Some(place) = picture.get_mut(*stored) {
-                *place = shown;
-            }
-        }
-        let at = |frame: u64| usize::try_from(frame).ok().and_then(|f| order.get(f).copied());
-        let first = at(from).unwrap_or(0);
+        let first = order.sample(usize::try_from(from).unwrap_or(usize::MAX));
         let samples = first..first + usize::try_from(to - from).unwrap_or(0);
         let is_key = index.samples.get(first).is_some_and(|s| s.kind == SampleKind::Key);
         // The samples of these pictures must be the next ones in the file: none of them needs another, none is missing.
-        let whole = picture.get(samples.clone()).is_some_and(|p| p.iter().all(|p| part.frames.contains(p)));
+        let picture = |sample: usize| order.picture(sample) as u64;
+        let whole = samples.end <= index.samples.len()
+            && samples.clone().all(|sample| part.frames.contains(&picture(sample)));
         if !is_key || !whole {
-            let keys = index.key_frames().filter_map(|i| picture.get(i).copied());
+            let keys = index.key_frames().map(picture);
             let wrong = if is_key { to } else { from };
             let nearest = keys.chain([frames]).min_by_key(|k| k.abs_diff(wrong)).unwrap_or(0);
             return Err(Error::NotAtKeyFrame { frame: wrong, nearest, path: part.path.clone() });
         }
-        let pictures = picture.get(samples.clone()).unwrap_or_default();
-        let pictures = pictures.iter().map(|p| u32::try_from(p - from).unwrap_or(u32::MAX)).collect();
+        let place = |sample| u32::try_from(picture(sample).saturating_sub(from)).unwrap_or(u32::MAX);
+        let pictures = samples.clone().map(place).collect();
         Ok(Self { part, index, samples, pictures })
     }
 

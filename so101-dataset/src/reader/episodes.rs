@@ -18,7 +18,7 @@ use crate::info::{Info, Version};
 /// Folder of these files.
 pub(crate) const EPISODES_DIR: &str = "meta/episodes";
 /// Most texts that one episode may list.
-const MAX_TASKS: usize = 10_000;
+pub(super) const MAX_TASKS: usize = 10_000;
 
 /// Where the rows and pictures of one episode are.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::episodes::{EpisodeRow, VideoSpan};
+use super::episodes::{EpisodeRow, MAX_TASKS, VideoSpan};
 use super::files::read_capped;
 use super::stats::Stats;
 use crate::error::{Error, Result};
-use crate::info::Info;
+use crate::info::{Info, whole_number};
 
 /// The task texts of v2.x.
 pub(crate) const TASKS_JSONL: &str = "meta/tasks.jsonl";
@@ -20,8 +20,8 @@ pub(crate) const EPISODES_JSONL: &str = "meta/episodes.jsonl";
 pub(crate) const EPISODES_STATS_JSONL: &str = "meta/episodes_stats.jsonl";
 
 const MAX_BYTES: u64 = 1 << 30;
-/// Most texts that one episode may list.
-const MAX_TASKS: usize = 10_000;
+/// The statistics of one episode take some kilobytes.
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// The rows of `tasks.jsonl` in its order.
 ///
@@ -130,11 +130,8 @@ impl At {
     }
 
     fn whole(self, map: &Map<String, Value>, key: &str, path: &Path) -> Result<u64> {
-        let value = map.get(key);
-        let float = value.and_then(Value::as_f64).filter(|f| f.fract() == 0.0 && (0.0..9e15).contains(f));
-        value
-            .and_then(Value::as_u64)
-            .or_else(|| float.map(|f| f as u64))
+        map.get(key)
+            .and_then(whole_number)
             .ok_or_else(|| Error::key(self.key(key), "is missing or no whole number from 0 on", path))
     }
 }
@@ -150,6 +147,11 @@ fn lines(
     for (number, line) in bytes.split(|b| *b == b'\n').enumerate() {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
+        }
+        // Parsed, a number takes some thirty bytes.
+        if line.len() as u64 > MAX_LINE_BYTES {
+            let (what, bytes) = ("a line of JSON", line.len() as u64);
+            return Err(Error::TooLarge { what, bytes, limit: MAX_LINE_BYTES, path: path.into() });
         }
         found += 1;
         // Bounds the memory by what info.json says.

@@ -1,4 +1,4 @@
-//! `data/chunk-XXX/file-XXX.parquet`: the rows.
+//! `data/chunk-NNN/file-NNN.parquet`: the rows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `meta/episodes/chunk-XXX/file-XXX.parquet`: where each episode's rows and pictures are, and its statistics.
+//! `meta/episodes/chunk-NNN/file-NNN.parquet`: where each episode's rows and pictures are, and its statistics.
 
 use std::sync::Arc;
 

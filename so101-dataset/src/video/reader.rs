@@ -11,7 +11,7 @@ use super::color::{I420, Planes};
 use super::decoder::{Decoder, NoDecoder, Show};
 use super::encoder::is_within_level;
 use crate::error::{Error, Result};
-use crate::mp4::{Mp4Index, Sample};
+use crate::mp4::{Mp4Index, Order, Sample};
 
 /// A picture of a codec is smaller than its raw RGB many times over; more than this is no picture.
 const LARGEST_SAMPLE_BYTES: u32 = 64 << 20;
@@ -49,53 +49,6 @@ struct Position {
     sample: usize,
     /// The picture that comes out of it next.
     picture: usize,
-}
-
-/// Which sample holds which picture.
-#[derive(Debug)]
-enum Order {
-    /// They are shown in the order of the samples.
-    AsStored,
-    /// There are B-frames.
-    Reordered {
-        /// The sample of each picture.
-        sample: Vec<u32>,
-        /// The picture of each sample.
-        picture: Vec<u32>,
-    },
-}
-
-impl Order {
-    fn of(index: &Mp4Index) -> Self {
-        if !index.is_reordered() {
-            return Self::AsStored;
-        }
-        let mut sample: Vec<u32> = (0..u32::try_from(index.samples.len()).unwrap_or(u32::MAX)).collect();
-        sample.sort_by_key(|i| index.pts_ticks(*i as usize));
-        let mut picture = vec![0; sample.len()];
-        for (shown, stored) in (0..).zip(&sample) {
-            if let Some(place) = picture.get_mut(*stored as usize) {
-                *place = shown;
-            }
-        }
-        Self::Reordered { sample, picture }
-    }
-
-    /// The sample of a picture.
-    fn sample(&self, picture: usize) -> usize {
-        match self {
-            Self::AsStored => picture,
-            Self::Reordered { sample, .. } => sample.get(picture).map_or(picture, |i| *i as usize),
-        }
-    }
-
-    /// The picture of a sample.
-    fn picture(&self, sample: usize) -> usize {
-        match self {
-            Self::AsStored => sample,
-            Self::Reordered { picture, .. } => picture.get(sample).map_or(sample, |i| *i as usize),
-        }
-    }
 }
 
 impl VideoReader {
@@ -221,7 +174,7 @@ impl VideoReader {
             }
             at.sample += 1;
             if before.sample >= self.index.samples.len() && at.picture <= wanted {
-                return Err(self.decode_error(wanted, "it did not come out of the decoder".to_owned()));
+                return Err(self.decode_error(holds, "it did not come out of the decoder".to_owned()));
             }
         }
         taken?;
@@ -252,8 +205,9 @@ impl VideoReader {
         read().map_err(|e| Error::io("read the video", &self.path, e))
     }
 
+    /// What is wrong with the picture of sample `i`.
     fn decode_error(&self, i: usize, problem: String) -> Error {
-        Error::Decode { frame: i as u64, problem, path: self.path.clone() }
+        Error::Decode { frame: self.order.picture(i) as u64, problem, path: self.path.clone() }
     }
 }
 
@@ -295,7 +249,7 @@ pub fn count_decodable(path: &Path) -> Result<DecodeReport> {
     let mut shown = 0;
     let drained = video.decoder.drain(&mut |_| shown += 1);
     report.decoded += shown;
-    let last = video.index.samples.len().saturating_sub(1);
+    let last = video.order.sample(video.index.samples.len().saturating_sub(1));
     if let Err(problem) = drained {
         report.first_failure.get_or_insert(video.decode_error(last, problem));
     } else if report.decoded < report.frames && report.first_failure.is_none() {

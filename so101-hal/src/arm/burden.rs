@@ -48,7 +48,7 @@ pub enum IncidentKind {
         /// The limit now.
         to_permille: i32,
     },
-    /// Clearing did not help; the joint rests until the arm is relaxed.
+    /// Clearing did not help; the joint rests until the arm is made to hold, resumed or relaxed.
     GivenUp,
     /// Its torque has gone off by itself, as after a restart: the arm is lost, since a goal would make it jump.
     TorqueLost,
@@ -96,6 +96,8 @@ impl<B: ServoBus> Core<B> {
                 other => other?,
             }
         }
+        // Pressed meanwhile: clearing an overload would have switched the torque on again.
+        self.carry_out_stop();
         Ok(())
     }
 
@@ -137,8 +139,9 @@ impl<B: ServoBus> Core<B> {
         let before = self.bus.read_register(id, &TORQUE_LIMIT)?.value;
         let least = i32::from(policy.least_torque_permille).min(before);
         let lowered = ((f64::from(before) * policy.torque_share) as i32).clamp(least, before);
-        set_register(&mut self.bus, id, &TORQUE_LIMIT, lowered, attempts)?;
+        // Known even if the write is not acknowledged: it may have been carried out.
         self.burdens[i].limit_before.get_or_insert(before);
+        set_register(&mut self.bus, id, &TORQUE_LIMIT, lowered, attempts)?;
         let here = self.states[i].telemetry.position;
         self.write_one(i, &GOAL_POSITION, here.0)?;
         self.write_one(i, &TORQUE_ENABLE, 1)?;
@@ -245,8 +248,13 @@ impl<B: ServoBus> Arm<B, Holding> {
     /// an overload start anew at their present position.
     ///
     /// # Errors
-    /// [`Error::NoReply`], [`Error::RegisterNotSet`], as [`Arm::resume`], and when the port is gone.
+    /// [`Error::ArmHeld`] while the arm is lost, [`Error::NoReply`], [`Error::RegisterNotSet`], as [`Arm::resume`],
+    /// and when the port is gone.
     pub fn restore_torque_limits(&mut self) -> Result<alloc::vec::Vec<RegisterWrite>> {
+        if self.core.lost.is_some() {
+            // It would grip the arm, which only the operator's `resume` may.
+            self.core.check_health()?;
+        }
         let mut written = alloc::vec::Vec::new();
         for joint in JOINTS {
             let i = joint.index();

@@ -10,10 +10,7 @@ use crate::bus::ServoBus;
 use crate::error::{Error, Result};
 use crate::joint::{JOINTS, JointId};
 use crate::protocol::ServoId;
-use crate::registers::{self, Area, Register};
-
-/// Bit 4 of [`registers::PHASE`]: positions beyond one turn, which no calibration means.
-const PHASE_MULTI_TURN: u8 = 0x10;
+use crate::registers::{self, Area, PHASE_MULTI_TURN, Register};
 
 /// Gains of a servo's position loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -11,6 +11,9 @@ use crate::port::EmergencyWriter;
 use crate::protocol::{OVERHEAD, Request, Target};
 use crate::registers::TORQUE_ENABLE;
 
+/// How often a stop looks whether the line is free; a frame is sent in microseconds, and a stuck port must stop nobody.
+const LINE_TRIES: u32 = 10_000;
+
 /// Switches the torque of every servo off, from any thread and past whatever the bus is doing.
 ///
 /// [`Self::stop`] closes a latch and sends one broadcast frame (`WRITE 40 = 0` to id 0xFE, 80 us on the wire). From
@@ -68,7 +71,16 @@ impl EmergencyStop {
         self.shared.latch.store(true, Ordering::SeqCst);
         let mut frame = [0; OVERHEAD + 2];
         let n = Request::Write(Target::All, TORQUE_ENABLE.address, &[0]).encode(&mut frame)?;
-        match self.shared.writer.lock().as_mut() {
+        // Who holds the line sends this frame, or puts a new port in; the arm's next call repeats it in any case.
+        let mut line = self.shared.writer.try_lock();
+        for _ in 0..LINE_TRIES {
+            if line.is_some() {
+                break;
+            }
+            core::hint::spin_loop();
+            line = self.shared.writer.try_lock();
+        }
+        match line.as_mut().and_then(|writer| writer.as_mut()) {
             Some(writer) => writer.write_frame(frame.get(..n).unwrap_or(&frame)),
             None => Err(Error::EmergencyStopDeferred),
         }
@@ -86,6 +98,8 @@ impl EmergencyStop {
 
     /// The line of a port that was opened again.
     pub(super) fn replace_writer(&self, writer: Option<Box<dyn EmergencyWriter>>) {
-        *self.shared.writer.lock() = writer;
+        let before = core::mem::replace(&mut *self.shared.writer.lock(), writer);
+        // Closing it may take a while, and nobody has to wait for that.
+        drop(before);
     }
 }

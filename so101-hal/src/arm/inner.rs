@@ -12,6 +12,7 @@ use super::{Health, JointState};
 use crate::bus::{ReplyFault, ServoBus, SyncReplies};
 use crate::calibration::Calibration;
 use crate::clock::Timestamp;
+use crate::convert::TURN;
 use crate::error::{Error, Result};
 use crate::joint::{JOINTS, JointId, JointVector};
 use crate::protocol::{Alarms, ServoId, SyncRow};
@@ -24,9 +25,6 @@ const PLAUSIBLE_TICKS_S: f64 = 6000.0;
 
 /// A jump that is always believed: the encoder's noise and the time between two readings.
 const PLAUSIBLE_TICKS: f64 = 64.0;
-
-/// A turn.
-const TURN: i32 = 4096;
 
 pub(super) struct Core<B: ServoBus> {
     pub(super) bus: B,
@@ -59,7 +57,9 @@ pub(super) struct Core<B: ServoBus> {
     /// The torque was read back as off since the stop.
     pub(super) stop_carried_out: bool,
     pub(super) burdens: [Burden; 6],
-    /// Joints that may have restarted: silent for a while, or short of voltage. A servo that has restarted is limp, and
+    /// The port was opened again, and whose arm is behind it has not been seen yet.
+    pub(super) unverified: bool,
+    /// Joints that may have restarted: silent or not read for a while, or short of voltage. A servo that has restarted is limp, and
     /// a goal would make it jump there.
     pub(super) may_be_limp: [bool; 6],
 }
@@ -92,6 +92,7 @@ impl<B: ServoBus> Core<B> {
             stop,
             stop_carried_out: false,
             burdens: Default::default(),
+            unverified: false,
             may_be_limp: [false; 6],
             bus,
             calibration,
@@ -167,7 +168,9 @@ impl<B: ServoBus> Core<B> {
         let JointState { implausible, alarms: before, .. } = self.states[i];
         let alarms = alarms | telemetry.status;
         let is_short_of_voltage = alarms.contains(Alarms::VOLTAGE) && !before.contains(Alarms::VOLTAGE);
-        self.may_be_limp[i] |= self.missing_since[i].is_some() || is_short_of_voltage;
+        // Nobody saw what happened to a joint that was not read for long: its power may have gone and come back.
+        let unseen = now.since(self.states[i].at) > self.options.watchdog.lost_after;
+        self.may_be_limp[i] |= self.missing_since[i].is_some() || is_short_of_voltage || unseen;
         self.latched[i] |= alarms;
         self.states[i] = JointState { telemetry, alarms, missed: 0, at: now, implausible };
     }
@@ -288,6 +291,9 @@ impl<B: ServoBus> Core<B> {
 
     /// Tells all joints where to go, except those that may be limp.
     pub(super) fn write_goals(&mut self, ticks: &[Ticks; 6]) -> Result<()> {
+        // A goal switches the torque on: what a stop has done before it is undone, and to be done again.
+        self.torque = Torque::On;
+        self.stop_carried_out = false;
         let told = self.may_be_limp.map(|limp| !limp);
         self.write_some(&registers::GOAL_POSITION, &ticks.map(|t| t.0), told)?;
         self.goals = Some(*ticks);
@@ -383,8 +389,8 @@ impl<B: ServoBus> Core<B> {
 
 impl<B: ServoBus> Drop for Core<B> {
     fn drop(&mut self) {
-        let relax = self.options.on_drop == OnDrop::Relax || self.stop.stopped();
-        if self.in_charge && relax && self.torque != Torque::Off && self.switch_torque(Torque::Off).is_err() {
+        let relax = (self.in_charge && self.options.on_drop == OnDrop::Relax) || self.stop.stopped();
+        if relax && self.torque != Torque::Off && self.switch_torque(Torque::Off).is_err() {
             // Nobody is left to tell; an e-stop or the power switch remain.
             let _ = self.bus.broadcast_write(registers::TORQUE_ENABLE.address, &[0]);
         }

@@ -12,7 +12,7 @@ use crate::units::{Degrees, Percent, Ticks};
 /// What becomes of the torque when an energised arm is dropped without a word, a panic's unwinding included.
 ///
 /// It concerns an arm that this driver has energised or steered: one that was found holding and only looked at stays
-/// as it was found.
+/// as it was found, unless its emergency stop was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnDrop {
     /// Torque off, read back and tried again as far as the bus still works: the arm sinks. A motor that nobody watches
@@ -147,10 +147,13 @@ impl MotionLimits {
     }
 
     fn validate(&self) -> Result<()> {
+        let error_of = |rule: Option<StallRule>| rule.map_or(0.0, |rule| f64::from(rule.error.0));
         for (what, value) in [
             ("the largest speed", self.max_speed_ticks_s),
             ("the largest acceleration", self.max_acceleration_ticks_s2),
             ("the range margin", f64::from(self.range_margin.0)),
+            ("the error of a stall rule", error_of(self.body_stall)),
+            ("the error of a stall rule", error_of(self.gripper_stall)),
         ] {
             if value.is_nan() {
                 return Err(Error::NonFinite { what, value });

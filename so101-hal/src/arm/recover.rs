@@ -1,5 +1,6 @@
 //! After silence: the operator resumes, or the adapter comes back.
 
+use super::inner::Core;
 use super::inspect::{ServoReport, Torque, inspect};
 use super::{Arm, ArmState, Armed, Holding};
 use crate::bus::ServoBus;
@@ -25,12 +26,11 @@ impl<B: ServoBus, S: ArmState> Arm<B, S> {
             core.lost.get_or_insert(JointId::ShoulderPan);
         }
         core.bus.reopen()?;
+        core.unverified = true;
         core.stop.replace_writer(core.bus.emergency_writer());
-        let reports = inspect(&mut core.bus, &core.calibration)?;
-        for (was, is) in core.reports.iter().zip(&reports) {
-            check_same(was, is)?;
-        }
-        core.take_reports(reports);
+        let reports = core.verify()?;
+        // What was read before the unplug says nothing about now.
+        core.stop_carried_out = false;
         core.carry_out_stop();
         if S::TORQUE == Torque::Off {
             let on: alloc::vec::Vec<u8> =
@@ -52,6 +52,19 @@ impl<B: ServoBus, S: ArmState> Arm<B, S> {
         core.goals = Some(goals);
         core.settle_at(&goals);
         Ok(())
+    }
+}
+
+impl<B: ServoBus> Core<B> {
+    /// Makes sure that the arm behind the port is the one that was connected. Until it is, nothing is energised.
+    pub(super) fn verify(&mut self) -> Result<[ServoReport; 6]> {
+        let reports = inspect(&mut self.bus, &self.calibration)?;
+        for (was, is) in self.reports.iter().zip(&reports) {
+            check_same(was, is)?;
+        }
+        self.take_reports(reports);
+        self.unverified = false;
+        Ok(reports)
     }
 }
 
@@ -82,7 +95,8 @@ macro_rules! resume {
             /// profile: relax and [`configure`](Arm::configure) them.
             ///
             /// # Errors
-            /// As [`Arm::<B, Relaxed>::hold`](Arm::hold); the arm stays lost then.
+            /// As [`Arm::<B, Relaxed>::hold`](Arm::hold), and [`Error::OtherArm`] when the port was opened again and
+            /// another arm is behind it; the arm stays lost then.
             pub fn resume(&mut self) -> Result<()> {
                 self.core.grip()
             }

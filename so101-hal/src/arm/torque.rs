@@ -37,6 +37,9 @@ impl<B: ServoBus> Core<B> {
     /// Makes the present positions the goals, then switches the torque on; both are read back.
     pub(super) fn grip(&mut self) -> Result<()> {
         self.check_stop()?;
+        if self.unverified {
+            self.verify()?;
+        }
         let here = self.steady_positions()?;
         self.check_start(&here)?;
         // From here on the torque may be on, whatever happens (a servo takes a goal as a request for torque).
@@ -215,8 +218,8 @@ impl<B: ServoBus> Core<B> {
 
 impl<B: ServoBus> Arm<B, Armed> {
     /// Stands still. Joints that have arrived keep their goals, so that the arm does not sag; one still on its way gets
-    /// its present position. Nothing here can fail in a way that matters: whatever the bus does, the servos hold what
-    /// they were told last.
+    /// its present position. A lost arm is told nothing. Nothing here can fail in a way that matters: whatever the bus
+    /// does, the servos hold what they were told last.
     pub fn hold(mut self) -> Arm<B, Holding> {
         // See above: an error leaves the last goals in force, and health and the next call tell of it.
         let _ = self.core.stand_still();
@@ -237,6 +240,10 @@ impl<B: ServoBus> Core<B> {
         self.check_stop()?;
         self.update()?;
         let Some(mut goals) = self.goals else { return Ok(()) };
+        if self.lost.is_some() {
+            // Some servo may be limp, and a goal would switch it on: that is for the operator to say.
+            return Ok(());
+        }
         for (joint, goal) in JOINTS.into_iter().zip(&mut goals) {
             let i = joint.index();
             let here = self.states[i].telemetry.position;

@@ -106,6 +106,15 @@ impl<P: Port> Line<P> {
         self.port.write_all(&packet[..len])
     }
 
+    /// Sends a write whose reply nobody waits for: it comes all the same, and must not be taken for a later one's.
+    pub(super) fn tell_unheard(&mut self, request: &Request<'_>, id: ServoId) -> Result<()> {
+        self.tell(request)?;
+        self.servos.expect(id, 0, self.port.now());
+        self.wire = Wire::MayBeBusy;
+        self.input = Input::Unknown;
+        Ok(())
+    }
+
     /// Asks, and asks those again that gave no usable reply.
     pub(super) fn ask(&mut self, replies: &mut SyncReplies, retries: u8, ask: Ask<'_>) -> Result<()> {
         for attempt in 0..=retries {

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::convert::TURN;
+
 /// Whether servos answer writes (register 8, response level).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WriteReplies {
@@ -46,9 +48,6 @@ impl Plausibility {
         shorter <= reach
     }
 }
-
-/// Encoder steps of a turn.
-const TURN: i32 = 4096;
 
 impl Default for Plausibility {
     /// 12000 steps a second (1050 degrees a second, three times what an STS3215 reaches at 7.4 V: a leader is moved by

@@ -16,9 +16,9 @@ use core::fmt;
 
 use serde::Serialize;
 
-use super::sweep::{JointSweep, TURN, shaft_degrees};
+use super::sweep::{JointSweep, shaft_degrees};
 use super::{Calibration, JointCalibration};
-use crate::convert::MAX_TICK;
+use crate::convert::{MAX_TICK, TURN};
 use crate::error::{Error, Result};
 use crate::joint::{JOINTS, JointId};
 use crate::kinematics::{JAW_LIMITS, LIMITS, Limits};

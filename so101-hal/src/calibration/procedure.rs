@@ -4,19 +4,15 @@ use alloc::vec::Vec;
 
 use super::eeprom;
 use super::plan::{self, CalibrationPlan, HomingOrder, JointInput, ReferencePoint};
-use super::sweep::{JointSweep, TURN};
+use super::sweep::JointSweep;
 use super::{Calibration, JointCalibration};
 use crate::bus::{ServoBus, SyncReplies};
-use crate::convert::MAX_TICK;
+use crate::convert::{MAX_TICK, TURN};
 use crate::error::{Error, Result};
 use crate::joint::{JOINTS, JointId, JointVector};
 use crate::protocol::ServoId;
-use crate::registers::{self, STS3215};
+use crate::registers::{self, PHASE_MULTI_TURN, STS3215};
 use crate::units::{Degrees, Radians, Ticks};
-
-/// The bit of the phase register that makes a servo count turns: positions then leave 0..=4095, and LeRobot dies of
-/// "Magnitude N exceeds 2047".
-pub const PHASE_MULTI_TURN: i32 = 0x10;
 
 /// What a servo may show beside what was computed, after its homing offset was written: a hand is never quite still.
 const SHOWN_TOLERANCE: Ticks = Ticks(100);
@@ -140,7 +136,6 @@ impl<B: ServoBus> Calibrator<B> {
     pub fn begin(mut bus: B, options: CalibratorOptions) -> Result<Self> {
         let ids = ServoId::ARM;
         let before = look(&mut bus, &ids)?;
-        let mut replies = SyncReplies::new();
         let start = [JointSweep::new(Ticks(0), bus.now()); 6];
         let mut calibrator = Self {
             bus,
@@ -156,13 +151,13 @@ impl<B: ServoBus> Calibrator<B> {
         for (id, before) in ids.into_iter().zip(before) {
             let bus = &mut calibrator.bus;
             eeprom::ensure(bus, id, &registers::LOCK, 0)?;
-            eeprom::ensure(bus, id, &registers::PHASE, before.phase & !PHASE_MULTI_TURN)?;
+            eeprom::ensure(bus, id, &registers::PHASE, before.phase & !i32::from(PHASE_MULTI_TURN))?;
             eeprom::ensure(bus, id, &registers::OPERATING_MODE, 0)?;
             eeprom::ensure(bus, id, &registers::HOMING_OFFSET, 0)?;
             eeprom::ensure(bus, id, &registers::MIN_POSITION_LIMIT, 0)?;
             eeprom::ensure(bus, id, &registers::MAX_POSITION_LIMIT, MAX_TICK)?;
         }
-        let positions = read_all(&mut calibrator.bus, &ids, &mut replies)?;
+        let positions = read_all(&mut calibrator.bus, &ids, &mut calibrator.replies)?;
         let at = calibrator.bus.now();
         calibrator.sweeps = positions.map(|p| JointSweep::new(p, at));
         Ok(calibrator)
@@ -228,9 +223,12 @@ impl<B: ServoBus> Calibrator<B> {
             self.references.iter_mut().zip(model.into_iter().zip(now)).zip(JOINTS)
         {
             *slot = model.map(|m| {
-                // Of the roll the zero is kept, which is where the pose is less its angle.
-                let to_zero =
-                    if joint == JointId::WristRoll { (m.0 / 360.0 * f64::from(TURN)) as i32 } else { 0 };
+                // Of the roll the zero is kept, which is where the pose is less its angle, whole turns aside.
+                let to_zero = if joint == JointId::WristRoll {
+                    (m.0 % 360.0 / 360.0 * f64::from(TURN)) as i32
+                } else {
+                    0
+                };
                 ReferencePoint { at: at - to_zero, model: Some(m) }
             });
         }
@@ -307,14 +305,12 @@ impl<B: ServoBus> Calibrator<B> {
 
     fn put_back(&mut self) -> Result<()> {
         self.restore = false;
+        let mut all = Ok(());
         for (id, before) in self.ids.into_iter().zip(self.before) {
-            eeprom::ensure(&mut self.bus, id, &registers::LOCK, 0)?;
-            eeprom::ensure(&mut self.bus, id, &registers::PHASE, before.phase)?;
-            eeprom::ensure(&mut self.bus, id, &registers::OPERATING_MODE, before.mode)?;
-            write_entry(&mut self.bus, id, &before.entry)?;
-            eeprom::ensure(&mut self.bus, id, &registers::LOCK, before.lock)?;
+            // A servo that fails does not keep the others from theirs.
+            all = all.and(put_back_one(&mut self.bus, id, &before));
         }
-        Ok(())
+        all
     }
 
     /// Samples until all six have answered.
@@ -339,6 +335,15 @@ impl<B: ServoBus> Drop for Calibrator<B> {
             let _ = self.put_back();
         }
     }
+}
+
+fn put_back_one(bus: &mut (impl ServoBus + ?Sized), id: ServoId, before: &Before) -> Result<()> {
+    eeprom::ensure(bus, id, &registers::LOCK, 0)?;
+    eeprom::ensure(bus, id, &registers::PHASE, before.phase)?;
+    eeprom::ensure(bus, id, &registers::OPERATING_MODE, before.mode)?;
+    write_entry(bus, id, &before.entry)?;
+    eeprom::ensure(bus, id, &registers::LOCK, before.lock)?;
+    Ok(())
 }
 
 fn write_entry(bus: &mut (impl ServoBus + ?Sized), id: ServoId, c: &JointCalibration) -> Result<u32> {

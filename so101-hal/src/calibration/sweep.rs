@@ -3,10 +3,8 @@
 use core::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::convert::TURN;
 use crate::units::{Degrees, Ticks};
-
-/// Encoder steps in one turn.
-pub(crate) const TURN: i32 = 4096;
 
 /// A step between two samples from here on is not trusted: a joint that moves a quarter of a turn in 20 ms does not do
 /// so by hand, and from half a turn on the direction cannot be told.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::file::{AtEnd, FileCamera, FileOptions};
+use super::jpeg::MAX_SIDE;
 use super::synthetic::{SyntheticCamera, SyntheticOptions};
 use super::thread::{CameraThread, ThreadOptions};
 use super::{Camera, CameraSpec, Controls, Source};
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::frame::FrameSize;
 
 /// Pictures a second that no camera exceeds.
-const MAX_FPS: u32 = 1000;
+pub(super) const MAX_FPS: u32 = 1000;
 
 /// Which pixel format a camera is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -124,10 +125,9 @@ impl CameraConfig {
         if name.is_empty() || name.contains(|c: char| c.is_control() || c == '/' || c == '.') {
             return wrong(format!("'{name}' is no name of a camera: use letters, digits and _"));
         }
-        if self.size.width == 0 || self.size.height == 0 || self.size.width > 8192 || self.size.height > 8192
-        {
+        if [self.size.width, self.size.height].iter().any(|side| !(1..=MAX_SIDE).contains(side)) {
             return wrong(format!(
-                "camera {name} cannot have pictures of {}: use 1 to 8192 pixels",
+                "camera {name} cannot have pictures of {}: use 1 to {MAX_SIDE} pixels",
                 self.size
             ));
         }

@@ -17,6 +17,9 @@ use crate::clock::{Clock, Timestamp};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, FrameSize};
 
+/// Bytes of the pixels of a PNG file, and of what its decoder needs besides, at most.
+const MAX_PNG_BYTES: usize = 256 << 20;
+
 /// What happens behind the last picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AtEnd {
@@ -269,11 +272,13 @@ fn read_file(file: &Path, number: u64, captured: Timestamp) -> Result<Content> {
 /// A PNG file as RGB: palettes and 16 bits become 8 bits, grey becomes three equal channels, transparency is left out.
 fn png_rgb(bytes: &[u8]) -> Result<(FrameSize, Vec<u8>), String> {
     let text = |e: png::DecodingError| format!("{e}");
-    let mut decoder =
-        png::Decoder::new_with_limits(std::io::Cursor::new(bytes), png::Limits { bytes: 256 << 20 });
+    let limits = png::Limits { bytes: MAX_PNG_BYTES };
+    let mut decoder = png::Decoder::new_with_limits(std::io::Cursor::new(bytes), limits);
     decoder.set_transformations(png::Transformations::normalize_to_color8());
     let mut reader = decoder.read_info().map_err(text)?;
-    let len = reader.output_buffer_size().ok_or_else(|| String::from("it is too large"))?;
+    // The decoder's own limit leaves the picture itself out.
+    let len = reader.output_buffer_size().filter(|&len| len <= MAX_PNG_BYTES);
+    let len = len.ok_or_else(|| String::from("it is too large"))?;
     let mut pixels = alloc::vec![0; len];
     let info = reader.next_frame(&mut pixels).map_err(text)?;
     pixels.truncate(info.buffer_size());

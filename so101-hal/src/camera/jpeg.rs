@@ -22,7 +22,7 @@ use crate::frame::FrameSize;
 const STANDARD_TABLES: &[u8; 420] = include_bytes!("standard_tables.bin");
 
 /// No camera of an arm has more rows or columns.
-const MAX_SIDE: usize = 8192;
+pub(crate) const MAX_SIDE: u32 = 8192;
 /// From this width on a row of blocks has more bytes than the decoder reads ahead.
 const WIDE: u32 = 64;
 
@@ -75,8 +75,8 @@ pub(crate) fn decode_into(file: &[u8], expected: FrameSize, rgb: &mut [u8]) -> R
 fn options() -> DecoderOptions {
     DecoderOptions::default()
         .jpeg_set_out_colorspace(ColorSpace::RGB)
-        .set_max_width(MAX_SIDE)
-        .set_max_height(MAX_SIDE)
+        .set_max_width(MAX_SIDE as usize)
+        .set_max_height(MAX_SIDE as usize)
         // Without it, a broken file comes back as a picture that is grey from some row on.
         .set_strict_mode(true)
 }

@@ -16,7 +16,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use super::config::{CameraConfig, CameraSource, PixelFormat};
+use super::config::{CameraConfig, CameraSource, MAX_FPS, PixelFormat};
 use crate::error::{Error, Result};
 
 /// Keys of LeRobot that change nothing here: its thread waits for a first picture too, and pictures are RGB.
@@ -81,7 +81,7 @@ fn camera(name: String, fields: &[(String, Value)]) -> Result<CameraConfig> {
             // LeRobot takes 30.0 too.
             "fps" => {
                 let fps: f64 = value.parse().map_err(|_| unknown("numbers there"))?;
-                if fps.fract() != 0.0 || !(1.0..=1000.0).contains(&fps) {
+                if fps.fract() != 0.0 || !(1.0..=f64::from(MAX_FPS)).contains(&fps) {
                     return Err(unknown("whole rates from 1"));
                 }
                 config.fps = fps as u32;

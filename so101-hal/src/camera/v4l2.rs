@@ -65,7 +65,7 @@ pub struct V4l2Camera<C: Calls> {
     controls: super::Controls,
     layout: stream::Layout,
     patience: Duration,
-    /// The kernel's number of the first picture, and the part of ours above its 32 bits.
+    /// Our numbers of pictures, from the kernel's.
     numbers: Numbers,
     checked: bool,
     buffers: Buffers,
@@ -333,7 +333,9 @@ struct Numbers {
 impl Numbers {
     fn of(&mut self, kernel: u32) -> u64 {
         if let Some(last) = self.last {
-            self.ours += u64::from(kernel.wrapping_sub(last));
+            // A driver that does not count, or begins again, gives the next picture all the same.
+            let steps = kernel.wrapping_sub(last);
+            self.ours += if (1..=u32::MAX / 2).contains(&steps) { u64::from(steps) } else { 1 };
         }
         self.last = Some(kernel);
         self.ours

@@ -136,7 +136,8 @@ impl<B: ServoBus> ControlCore<B> {
             self.path.rest_at(self.snapshot.sent.map_or(self.snapshot.joints, |(sent, _)| sent));
         }
         self.path.retarget(goal, self.clock.now());
-        self.issued = Some(issued);
+        // A moment that has not come yet would keep the goal alive for longer than any other.
+        self.issued = Some(issued.min(self.clock.now()));
         Ok(())
     }
 

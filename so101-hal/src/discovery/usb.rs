@@ -31,7 +31,8 @@ pub struct UsbAdapter {
     pub socket: String,
     /// Release of the device, such as `1.0.4`: boards with the same chip differ here.
     pub release: String,
-    /// Serial number; `None` where it has none, or this user may not open the device.
+    /// Serial number; `None` where it has none, this user may not open the device, or the adapter came with an event:
+    /// libusb transfers nothing while it delivers events. The same holds for the other texts.
     pub serial: Option<String>,
     /// What it calls itself.
     pub product: Option<String>,

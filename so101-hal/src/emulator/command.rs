@@ -135,10 +135,12 @@ impl EmulatedServos {
             "set" => {
                 let (joint, register) = (words.joint()?, words.register()?);
                 let value = words.number("VALUE", -65_535.0, 65_535.0)? as i32;
+                words.end(|| ())?;
                 self.set_register(joint, register, value)?;
             }
             "get" => {
                 let (joint, register) = (words.joint()?, words.register()?);
+                words.end(|| ())?;
                 return Ok(self.register(joint, register)?.to_string());
             }
             "dump" => return self.dump(words),
@@ -173,6 +175,7 @@ impl EmulatedServos {
 
     fn dump(&self, words: &mut Words<'_>) -> Result<String> {
         let only = words.optional_joint()?;
+        words.end(|| ())?;
         let mut text = String::new();
         for joint in JOINTS.into_iter().filter(|j| only.is_none_or(|only| only == *j)) {
             let value = |register| self.register(joint, register);

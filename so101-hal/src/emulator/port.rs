@@ -27,7 +27,7 @@ pub struct EmulatedPort {
 const NAME: &str = "emulated";
 
 /// The usual rate.
-const BAUD: u32 = 1_000_000;
+pub(super) const BAUD: u32 = 1_000_000;
 
 /// Why a port does not work.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
+use super::port::BAUD;
 use super::{EmulatedPort, EmulatedServos};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -33,9 +34,6 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
 /// The kernel wakes a sleeper this much late; the rest of a short wait is spent awake.
 const AWAKE: core::time::Duration = core::time::Duration::from_micros(120);
-
-/// The rate that a terminal has before a client sets one.
-const BAUD: u32 = 1_000_000;
 
 /// A running front end; dropping it closes the port and removes the link.
 ///

@@ -2,14 +2,12 @@
 
 use super::motion::{Drive, STEP_S, whole};
 use crate::protocol::{Alarms, ServoId};
-use crate::registers::{self, Register};
+use crate::registers::{self, PHASE_MULTI_TURN, Register};
 
 /// Bytes of a servo's memory.
 pub(super) const MEMORY: usize = 128;
 /// The EEPROM is the memory below this address.
 const EEPROM_END: usize = 40;
-/// Positions beyond one turn (register 18).
-const PHASE_MULTI_TURN: u8 = 0x10;
 /// Makes the present position 2048 (register 40).
 const TORQUE_CALIBRATE: u8 = 128;
 

@@ -14,7 +14,7 @@ const FIXED_STAGES: usize = 9;
 /// Counters that are not of one camera.
 const FIXED_COUNTERS: usize = 4;
 
-/// What happened since the last line. Its vectors keep their room from one line to the next.
+/// What happened since the last line. Its vectors have room for all periods of a line from the start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aggregate {
     stages: Vec<Vec<u32>>,

@@ -250,7 +250,8 @@ impl<W: Write + Send + 'static> LoopLog<W> {
         }
         let fresh = Box::new(Aggregate::new(self.cameras, self.cycles_a_line));
         let aggregate = core::mem::replace(&mut self.current, fresh);
-        let length = end.since(start);
+        // What comes after the last whole line and before the next period, such as a commit, has a span too.
+        let length = if end > start { end.since(start) } else { self.period };
         let span = Span { end, length, episode: self.episode, lost_lines: self.lost_lines, aggregate };
         self.lost_lines = 0;
         let Some(lines) = &self.lines else { return };
@@ -336,7 +337,7 @@ fn millis(d: Duration) -> f64 {
     rounded(d.as_secs_f64() * 1e3)
 }
 
-/// To microseconds of whatever it is: more digits only make lines long.
-fn rounded(n: f64) -> f64 {
+/// To three digits behind the point: more only make lines long.
+pub(super) fn rounded(n: f64) -> f64 {
     (n * 1e3).round() / 1e3
 }

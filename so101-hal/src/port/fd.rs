@@ -13,9 +13,7 @@ use rustix::termios::{OptionalActions, QueueSelector, tcflush, tcgetattr, tcseta
 use super::{EmergencyWriter, Port};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-
-/// The baud rate of the servos as they leave the factory.
-const BAUD_RATE: u32 = 1_000_000;
+use crate::registers::BaudRate;
 
 /// A port on a file descriptor, without anything between: one system call to send, one to wait, one to read.
 ///
@@ -98,9 +96,12 @@ impl FdPort {
     }
 
     /// Closes the file descriptor; until another one is there every call is an error.
-    #[cfg(feature = "serial")]
     pub(crate) fn close(&mut self) {
-        self.fd = None;
+        if let Some(fd) = self.fd.take() {
+            // An emergency writer keeps the device open, and with it what shuts others out, this port too.
+            let _ = rustix::fs::flock(&fd, rustix::fs::FlockOperation::Unlock);
+            let _ = rustix::termios::ioctl_tiocnxcl(&fd);
+        }
     }
 
     fn fd(&self, doing: &'static str) -> Result<BorrowedFd<'_>> {
@@ -200,7 +201,7 @@ impl Port for FdPort {
             return Err(Error::NotReopenable);
         }
         // Closed first: it is open for this program alone.
-        self.fd = None;
+        self.close();
         self.fd = Some(open_terminal(&self.name)?);
         Ok(())
     }
@@ -230,8 +231,10 @@ fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<u64, Errno> {
             Err(Errno::AGAIN) => {
                 // A device that takes nothing for a second is gone.
                 let second = Timespec { tv_sec: 1, tv_nsec: 0 };
-                if poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&second))? == 0 {
-                    return Err(Errno::TIMEDOUT);
+                match poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&second)) {
+                    Ok(0) => return Err(Errno::TIMEDOUT),
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(e) => return Err(e),
                 }
             }
             Err(e) => return Err(e),
@@ -250,7 +253,7 @@ fn open_terminal(path: &str) -> Result<OwnedFd> {
     let mut settings = tcgetattr(&fd).map_err(|e| io_error("read the settings of", path, e))?;
     settings.make_raw();
     settings.control_modes |= rustix::termios::ControlModes::CREAD | rustix::termios::ControlModes::CLOCAL;
-    let _ = settings.set_speed(BAUD_RATE);
+    let _ = settings.set_speed(BaudRate::M1.bits_per_second());
     tcsetattr(&fd, OptionalActions::Now, &settings).map_err(|e| io_error("set up", path, e))?;
     Ok(fd)
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use crate::arm::Torque;
 use crate::calibration::Calibration;
+use crate::convert::TURN;
 use crate::error::Result;
 use crate::joint::{JOINTS, JointId, JointVector};
 use crate::protocol::ServoId;
@@ -16,9 +17,6 @@ use super::item::Item;
 use super::limits::Limits;
 use super::memory::{Finding, Survey, combine};
 use super::report::{Check, Verdict};
-
-/// Encoder steps of a turn.
-const TURN: i32 = 4096;
 
 /// What [`pose`] compares with.
 #[derive(Clone, Debug, Default)]
@@ -140,7 +138,7 @@ pub fn pose(survey: &Survey, calibration: &Calibration, options: &PoseOptions) -
     let position = |m: &super::ServoMemory| m.telemetry().position;
     let range = survey.judge(Item::JointRange, |joint, m| {
         let (ticks, c) = (position(m).0, calibration.get(joint));
-        let beyond = degrees((c.range_min - ticks).max(ticks - c.range_max).max(0));
+        let beyond = degrees(c.range_min.saturating_sub(ticks).max(ticks.saturating_sub(c.range_max)).max(0));
         let verdict = if beyond == 0.0 {
             Verdict::Pass
         } else if beyond < limits.margin.0 {

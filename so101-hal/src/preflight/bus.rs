@@ -52,7 +52,7 @@ fn probe_one(
     tries: u32,
 ) -> Result<Answers> {
     let mut answers = Answers::new(id);
-    for k in 0..2 * tries {
+    for k in 0..tries.saturating_mul(2) {
         let before = bus.stats();
         let outcome = if k % 2 == 0 {
             bus.ping(id)
@@ -196,11 +196,12 @@ pub fn soak(
     let mut replies = SyncReplies::new();
     let mut found =
         Soak { cycles: options.cycles, lost: ids.iter().map(|id| (*id, 0)).collect(), ..Soak::default() };
-    let mut times = Vec::with_capacity(options.cycles as usize);
+    // No more room than a long soak needs at first: the number comes from a command line.
+    let mut times = Vec::with_capacity(options.cycles.min(10_000) as usize);
     let start = clock.now();
     let mut last_whole = start;
     for k in 0..options.cycles {
-        clock.sleep_until(start + options.period * k);
+        clock.sleep_until(start + options.period.saturating_mul(k));
         let before = bus.stats().retries;
         let sent = clock.now();
         bus.sync_read(registers::TELEMETRY, ids, &mut replies)?;

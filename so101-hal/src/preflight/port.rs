@@ -37,11 +37,8 @@ impl PortFacts {
         let access = discovery.access(path);
         let unknown = PortInfo::new(path);
         let known = info.as_ref().unwrap_or(&unknown);
-        let own = std::process::id();
         let held_by = match &access {
-            PortAccess::Held { by } => {
-                Some(by.iter().filter(|h| h.pid != own).map(ToString::to_string).collect())
-            }
+            PortAccess::Held { by } => Some(by.iter().map(ToString::to_string).collect()),
             PortAccess::Granted => Some(Vec::new()),
             _ => None,
         };

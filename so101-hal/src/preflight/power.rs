@@ -129,9 +129,8 @@ fn voltage_idle(survey: &Survey, limits: &Limits) -> Check {
 
 /// 7.4 V and 12 V servos have the same model number: their limits and the supply tell.
 fn variant(survey: &Survey, supply: Option<Supply>) -> Check {
-    let mut kinds: Vec<Supply> =
+    let kinds: Vec<Supply> =
         survey.answering().filter_map(|(_, m)| Supply::of_limits(limits_dv(m).0, limits_dv(m).1)).collect();
-    kinds.dedup();
     let mixed = kinds.iter().any(|k| Some(k) != kinds.first());
     survey.judge(Item::VoltageVariant, |_, m| {
         let (min, max) = limits_dv(m);
@@ -204,7 +203,8 @@ pub fn alarm_advice(alarms: Alarms) -> String {
 }
 
 /// Lets the arm hold itself for 0.3 s and watches the supply. Goals become the present positions before the torque
-/// goes on, so nothing moves; servos whose torque was off get it off again, whatever happens.
+/// goes on, so nothing moves; servos whose torque was off get it off again, whatever happens. Skipped where a servo is
+/// not in position mode: its goal is no position.
 ///
 /// # Errors
 /// When the port is gone.
@@ -214,6 +214,10 @@ pub fn hold_test(
     clock: &dyn Clock,
     limits: &Limits,
 ) -> Result<Check> {
+    // In other modes the goal is no position (in step mode it is a way to go): with torque the joint would move.
+    if survey.answering().any(|(_, m)| m.value(&registers::OPERATING_MODE) != 0) {
+        return Ok(Check::skipped(Item::VoltageHold, "not all servos are in position mode: they might move"));
+    }
     let off = |m: &&ServoMemory| m.value(&registers::TORQUE_ENABLE) == 0;
     let limp: Vec<ServoId> = survey.answering().map(|(_, m)| m).filter(off).map(ServoMemory::id).collect();
     if !goal_is_present(bus, &limp, clock)? {

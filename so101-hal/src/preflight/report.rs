@@ -197,11 +197,6 @@ impl Report {
         Self { checks: Vec::new() }
     }
 
-    /// Adds checks.
-    pub fn extend(&mut self, checks: impl IntoIterator<Item = Check>) {
-        self.checks.extend(checks);
-    }
-
     /// All of them.
     #[must_use]
     pub fn checks(&self) -> &[Check] {

@@ -4,13 +4,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::arm::ServoProfile;
 use crate::bus::ServoBus;
 use crate::calibration::Calibration;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::joint::JointId;
 use crate::protocol::ServoId;
-use crate::registers::{self, Register, STS3215};
+use crate::registers::{self, PHASE_MULTI_TURN, Register, STS3215};
 
 use super::bus::{duplicate_ids, stray_ids};
 use super::chain::{Answers, ChainFault, list};
@@ -21,10 +22,11 @@ use super::power::{self, HoldTest};
 use super::report::{Check, Verdict};
 use super::{arm, bus};
 
-/// Positions beyond one turn (register 18).
-const PHASE_MULTI_TURN: i32 = 1 << 4;
-/// A goal velocity of 0 means the highest, not standing still (register 18).
-const PHASE_ZERO_IS_FASTEST: i32 = 1 << 3;
+/// Bit 3 of [`registers::PHASE`]: a goal velocity of 0 means the highest, not standing still.
+pub const PHASE_ZERO_IS_FASTEST: i32 = 1 << 3;
+
+/// Gains of a new servo.
+const FACTORY_PID: [i32; 3] = [32, 0, 32];
 
 /// Single pings and reads of each id in the test for shared ids.
 const PROBES: u32 = 10;
@@ -42,13 +44,26 @@ pub struct Expected {
 }
 
 impl Default for Expected {
-    /// What LeRobot sets on a follower: 16, 0, 32; no delay; torque 500, current 250, overload 25.
+    /// What [`ServoProfile::follower`] asks for.
     fn default() -> Self {
-        Self { pid: [16, 0, 32], return_delay: 0, gripper: Some([500, 250, 25]) }
+        Self::of(&ServoProfile::follower())
     }
 }
 
 impl Expected {
+    /// What a profile asks for. Gains that it leaves as they are should be those of a new servo.
+    #[must_use]
+    pub fn of(profile: &ServoProfile) -> Self {
+        Self {
+            pid: profile.pid.map_or(FACTORY_PID, |g| [g.p, g.i, g.d].map(i32::from)),
+            return_delay: profile.return_delay_2us.into(),
+            gripper: profile.gripper.map(|g| {
+                let [torque, current] = [g.max_torque_permille, g.protection_current_6_5ma].map(i32::from);
+                [torque, current, g.overload_torque_percent.into()]
+            }),
+        }
+    }
+
     /// Other gains, such as those of the episodes before.
     #[must_use]
     pub const fn with_pid(mut self, p: i32, i: i32, d: i32) -> Self {
@@ -56,10 +71,10 @@ impl Expected {
         self
     }
 
-    /// What LeRobot sets on a leader: no gripper limits.
+    /// What [`ServoProfile::leader`] asks for: the gains of a new servo, no gripper limits.
     #[must_use]
-    pub const fn leader() -> Self {
-        Self { pid: [32, 0, 32], return_delay: 0, gripper: None }
+    pub fn leader() -> Self {
+        Self::of(&ServoProfile::leader())
     }
 }
 
@@ -242,7 +257,7 @@ fn baud_rate(survey: &Survey) -> Check {
 }
 
 fn phase(value: i32) -> Finding {
-    if value & PHASE_MULTI_TURN != 0 {
+    if value & i32::from(PHASE_MULTI_TURN) != 0 {
         let advice = "positions run beyond one turn (LeRobot: \"Magnitude exceeds 2047\"): clear bit 4 of register 18 \
                       (configure does), then calibrate";
         Finding::new(format!("set ({value:#04x})"), Verdict::Fail, advice)

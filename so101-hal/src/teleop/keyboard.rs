@@ -124,10 +124,14 @@ pub struct KeySteps {
     pub hand_m: f64,
 }
 
+impl KeySteps {
+    const DEFAULT: Self = Self { angle: Degrees(2.0), gripper: Percent(5.0), hand_m: 0.005 };
+}
+
 impl Default for KeySteps {
     /// 2 degrees, 5 %, 5 mm.
     fn default() -> Self {
-        Self { angle: Degrees(2.0), gripper: Percent(5.0), hand_m: 0.005 }
+        Self::DEFAULT
     }
 }
 
@@ -190,7 +194,7 @@ impl<S: KeySource> Keyboard<S> {
     pub const fn new(keys: S) -> Self {
         Self {
             keys,
-            steps: KeySteps { angle: Degrees(2.0), gripper: Percent(5.0), hand_m: 0.005 },
+            steps: KeySteps::DEFAULT,
             kinematics: Kinematics::new(Tcp::LEROBOT_FINGERTIP),
             goal: None,
             refused: None,

@@ -335,6 +335,40 @@ fn reconnecting_does_not_energise_servos_that_have_lost_their_power() {
 }
 
 #[test]
+fn a_loss_of_power_while_nobody_reads_is_seen_before_the_next_goal_goes_out() {
+    let rig = Rig::new();
+    let mut arm = rig.armed(rig.unlimited());
+    let goal = arm.read_joints().unwrap();
+    rig.pass_ms(10_000);
+    rig.servos.power_cycle();
+    // It has sagged; all servos answer, and none says a word.
+    rig.servos.set_ticks(JointId::ShoulderLift, 1500.0);
+    let err = arm.send(&goal, rig.clock.now()).unwrap_err();
+    assert!(matches!(err, Error::ArmHeld { .. }), "{err}");
+    assert_eq!(rig.torques(), [0; 6]);
+    arm.resume().unwrap();
+    assert_eq!(rig.register(&GOAL_POSITION)[1], 1500, "nothing jumps");
+}
+
+#[test]
+fn an_arm_that_was_not_looked_at_after_the_port_came_back_is_looked_at_before_it_is_energised() {
+    let rig = Rig::new();
+    let mut arm = rig.armed(rig.unlimited());
+    rig.servos.detach(JointId::WristRoll);
+    assert!(arm.reconnect().is_err(), "a servo is missing");
+    rig.servos.attach(JointId::WristRoll);
+    rig.servos.set_register(JointId::WristFlex, &registers::HOMING_OFFSET, 700).unwrap();
+    rig.servos.power_cycle();
+    rig.pass_ms(BUS_QUARANTINE_MS);
+    let err = arm.resume().unwrap_err();
+    assert!(matches!(err, Error::OtherArm { joint: JointId::WristFlex, .. }), "{err}");
+    assert_eq!(rig.torques(), [0; 6]);
+    rig.servos.set_register(JointId::WristFlex, &registers::HOMING_OFFSET, 0).unwrap();
+    arm.resume().unwrap();
+    assert_eq!(rig.torques(), [1; 6]);
+}
+
+#[test]
 fn a_servo_that_has_restarted_is_not_driven_until_the_operator_resumes() {
     // After silence, and with nothing but its voltage alarm.
     for is_silent in [true, false] {

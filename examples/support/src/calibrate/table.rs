@@ -1,7 +1,7 @@
 //! The sweep while it goes: lowest, present and highest position of each joint.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 
 use so101_hal::JOINTS;
 use so101_hal::calibration::{JointSweep, model_range, shaft_degrees};
@@ -21,8 +21,7 @@ pub(super) struct LiveTable {
 
 impl LiveTable {
     pub(super) fn new(verbosity: Verbosity) -> Self {
-        let live = verbosity.bars() && std::io::stderr().is_terminal();
-        Self { chatty: verbosity.chatty(), live, samples: 0, drawn: 0 }
+        Self { chatty: verbosity.chatty(), live: verbosity.bars(), samples: 0, drawn: 0 }
     }
 
     pub(super) fn show(&mut self, sweeps: &[JointSweep; 6]) {

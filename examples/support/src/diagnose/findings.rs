@@ -3,7 +3,9 @@
 use serde::Serialize;
 use so101_hal::preflight::chain::{Answers, ChainFault, ErrorCause};
 use so101_hal::preflight::power::{Supply, alarm_advice, at_rest};
-use so101_hal::preflight::{self, Check, Expected, Item, Limits, ServoMemory, Survey, Verdict};
+use so101_hal::preflight::{
+    self, Check, Expected, Item, Limits, PHASE_ZERO_IS_FASTEST, ServoMemory, Survey, Verdict,
+};
 use so101_hal::protocol::Alarms;
 use so101_hal::{JointId, ServoId, registers};
 
@@ -13,8 +15,6 @@ use super::scan::Heard;
 const TRACKING_STEPS: i32 = 30;
 /// A servo that turns slower than this stands, encoder steps a second.
 const STANDING_STEP_S: i32 = 10;
-/// Register 18: a goal velocity of 0 means the highest.
-const PHASE_ZERO_IS_FASTEST: i32 = 1 << 3;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

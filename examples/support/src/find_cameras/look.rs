@@ -78,7 +78,12 @@ pub(super) fn look(candidate: Candidate, args: &FindCamerasArgs, clock: &Arc<dyn
             clipped: quality::clipped_share(frame),
             focus: quality::focus_measure(frame),
         });
-        seen.framing = framing(&args.out.join(format!("{}.pgm", seen.config.name)), frame)?;
+        let reference = args.out.join(format!("{}.pgm", seen.config.name));
+        seen.framing = match framing(&reference, frame) {
+            // One that cannot be read is stored anew.
+            Err(_) if args.save_reference => None,
+            shift => shift?,
+        };
     }
     Ok(seen)
 }

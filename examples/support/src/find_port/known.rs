@@ -65,8 +65,8 @@ pub(super) fn read(folder: Option<&Path>) -> Result<Vec<Known>> {
     let Ok(folders) = Folders::from_env() else { return Ok(all) };
     for role in [Role::Follower, Role::Leader] {
         for (id, calibration) in folders.known(role) {
-            let path = folders.find(&id, role)?.path;
-            all.push(Known { id, role: Some(role), path, calibration });
+            let Ok(found) = folders.find(&id, role) else { continue };
+            all.push(Known { id, role: Some(role), path: found.path, calibration });
         }
     }
     Ok(all)

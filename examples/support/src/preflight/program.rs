@@ -175,11 +175,7 @@ pub fn run(args: &PreflightArgs) -> Result<Exit> {
 /// As [`run`].
 pub fn look(args: &PreflightArgs) -> Result<Preflight> {
     let place = args.arm.place()?;
-    if place != Where::Emulated && !args.fault.is_empty() {
-        return Err(Error::Usage(
-            "--fault is for --rig emulated: a real servo has faults of its own".to_owned(),
-        ));
-    }
+    check_faults(&place, &args.fault)?;
     let (calibration, file) = args.arm.calibration(args.role)?;
     let mut all = Preflight::default();
     if let Where::Port(path) = &place {
@@ -334,6 +330,17 @@ pub fn asks_for_help(faults: &[String]) -> Result<bool> {
         cli::print_result(so101_hal::emulator::COMMANDS)?;
     }
     Ok(asked)
+}
+
+/// Faults are for emulated servos.
+///
+/// # Errors
+/// [`Error::Usage`] for faults of real ones.
+pub fn check_faults(place: &Where, faults: &[String]) -> Result<()> {
+    if *place == Where::Emulated || faults.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Usage("--fault is for --rig emulated: a real servo has faults of its own".to_owned()))
 }
 
 /// Gives the emulator its commands.

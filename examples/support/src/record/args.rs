@@ -203,7 +203,7 @@ pub struct RealArgs {
     pub home_speed: f64,
 
     /// Begin each episode this long after the arm is home, without waiting for a key
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_reset_s)]
     pub reset_s: Option<f64>,
 
     /// Pre-flight items that may fail, by their ids, such as bus_p99,camera_jitter on a busy computer
@@ -284,6 +284,11 @@ fn parse_lux(text: &str) -> std::result::Result<Lux, String> {
     if (0.0..=100_000.0).contains(&lux) { Ok(Lux(lux)) } else { Err("not in 0 to 100000".to_owned()) }
 }
 
+fn parse_reset_s(text: &str) -> std::result::Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("not in 0 to 86400".to_owned()) }
+}
+
 fn parse_item(text: &str) -> std::result::Result<Item, String> {
     if let Some(item) = Item::ALL.iter().find(|i| i.id() == text) {
         return Ok(*item);
@@ -313,6 +318,14 @@ mod tests {
         assert_eq!(parse_lux("0"), Ok(Lux(0.0)));
         for bad in ["-1", "100001", "NaN", "inf", "bright"] {
             assert!(parse_lux(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_reset_time_is_a_number_of_seconds() {
+        assert_eq!(parse_reset_s("0"), Ok(0.0));
+        for bad in ["-1", "NaN", "inf", "1e9", "soon"] {
+            assert!(parse_reset_s(bad).is_err(), "{bad}");
         }
     }
 

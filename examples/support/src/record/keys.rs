@@ -72,7 +72,7 @@ pub struct Operator {
     /// Where keys go that steer the arm, and which letters do.
     arm: Option<(Keys, Sender<Key>)>,
     closed: bool,
-    _terminal: Option<terminal::Raw>,
+    terminal: Option<terminal::Raw>,
 }
 
 impl std::fmt::Debug for Operator {
@@ -86,20 +86,20 @@ impl Operator {
     ///
     /// # Errors
     /// When the system starts no more threads.
-    pub fn at_stdin() -> Result<Self> {
+    pub fn at_stdin(stop_key: StopKey) -> Result<Self> {
         let terminal = terminal::Raw::enter();
         let (sender, keys) = channel();
         std::thread::Builder::new()
             .name("operator-keys".to_owned())
-            .spawn(move || listen(&sender))
+            .spawn(move || listen(&sender, stop_key))
             .map_err(|source| Error::Io { what: "listen to", path: "stdin".into(), source })?;
-        Ok(Self { keys, arm: None, closed: false, _terminal: terminal })
+        Ok(Self { keys, arm: None, closed: false, terminal })
     }
 
     /// Keys from anywhere.
     #[must_use]
     pub fn from_keys(keys: Receiver<Press>) -> Self {
-        Self { keys, arm: None, closed: false, _terminal: None }
+        Self { keys, arm: None, closed: false, terminal: None }
     }
 
     /// From now on keys of [`Keys::Hand`] go there while an episode runs.
@@ -179,8 +179,11 @@ impl Operator {
         self.wait(None, judgement, Judgement::Stop).unwrap_or(Judgement::Keep(None))
     }
 
-    /// Waits for yes: y or Enter.
+    /// Waits for yes: y or Enter. At a terminal, what was typed before the question is no answer to it.
     pub fn confirm(&mut self) -> bool {
+        if self.terminal.is_some() {
+            while self.keys.try_recv().is_ok() {}
+        }
         let answer = |key: Press| match key {
             Press::Enter | Press::Char('y' | 'Y') => Some(true),
             Press::Escape | Press::Char('n' | 'N' | 'q' | 'Q' | 'e' | 'E') => Some(false),
@@ -225,14 +228,26 @@ impl Operator {
     }
 }
 
+/// Whether the key e stops the arm at once, or is a letter like others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopKey {
+    /// It stops every arm of [`interrupt::stop_at_once`], also while the program waits for something else.
+    E,
+    /// It only arrives.
+    None,
+}
+
 /// Reads keys until standard input ends or nobody wants them any more.
-fn listen(to: &Sender<Press>) {
+fn listen(to: &Sender<Press>, stop_key: StopKey) {
     let mut bytes = [0; 64];
     loop {
         match std::io::stdin().read(&mut bytes) {
             Ok(0) => return,
             Ok(n) => {
                 for key in presses(bytes.get(..n).unwrap_or(&[])) {
+                    if stop_key == StopKey::E && matches!(key, Press::Char('e' | 'E')) {
+                        interrupt::stop_arms();
+                    }
                     if to.send(key).is_err() {
                         return;
                     }

@@ -239,7 +239,7 @@ impl<'a> Session<'a> {
             if self.operator.is_some() {
                 self.tell(&self.invitation(setup));
             }
-            let patience = self.args.real.reset_s.map(|s| Duration::from_secs_f64(s.clamp(0.0, 86_400.0)));
+            let patience = self.args.real.reset_s.map(|s| Duration::try_from_secs_f64(s).unwrap_or_default());
             match self.operator.as_mut().map(|o| o.begin(patience)) {
                 None | Some(Wish::Next | Wish::Again) => {}
                 Some(Wish::Stop) => {
@@ -298,6 +298,11 @@ impl<'a> Session<'a> {
     /// Asks the operator and switches the torque on, where the arm is real.
     pub(super) fn energise(&mut self, rig: &mut dyn Rig) -> Result<()> {
         match &mut self.operator {
+            // Who has asked to stop meanwhile gets no arm that goes home first.
+            Some(_) if crate::interrupt::requested() => {
+                self.interrupted = true;
+                Ok(())
+            }
             Some(operator) => {
                 rig.energise(operator)?;
                 say(

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::expert::LeftOf;
-use crate::plan::{CameraMount, Plan, PlannedCamera, Prop};
+use crate::plan::{CameraMount, Plan, PlanKind, PlannedCamera, Prop};
 
 use super::rigs::Rig;
 
@@ -19,12 +19,13 @@ pub fn describe(plan: &Plan, left_of: LeftOf, rig: &dyn Rig) -> Value {
     json!({
         "task": plan.task(),
         "rig": rig.description().rig,
-        "object": {
+        // Without a plan nobody knows what lies there.
+        "object": (plan.kind() != PlanKind::Free).then(|| json!({
             "name": object.name,
             "size_m": object.size_m,
             "mass_kg": object.mass_kg,
             "rgb": object.rgb,
-        },
+        })),
         "props": plan.props().iter().map(prop).collect::<Vec<_>>(),
         "frame": {
             "base": "x forward, y left, z up; metres",

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::expert::LeftOf;
 use crate::hardware::{Pace, Role};
 use crate::plan::{EpisodeSetup, Plan, PlanKind};
+use crate::teleoperate::with_pair;
 
 /// Who drives the arm for a whole session.
 #[derive(Debug)]
@@ -74,7 +75,9 @@ impl Who {
                 }
                 let (calibration, _) = arm.calibration(Role::Leader)?;
                 let bus = arm.open(Role::Leader, Pace::RealTime)?.bus;
-                let leader = Leader::connect(bus, calibration, LeaderOptions::default())?;
+                let follower = args.real.id.as_deref();
+                let options = with_pair(LeaderOptions::default(), arm.id.as_deref(), follower)?;
+                let leader = Leader::connect(bus, calibration, options)?;
                 Ok(Self::Teleop(Teleop::new(Box::new(leader))))
             }
             (TeleopChoice::Keyboard | TeleopChoice::Leader, None) => Err(Error::Usage(

@@ -50,6 +50,8 @@ impl PortBench {
 
 impl Bench for PortBench {
     fn connected(&mut self, _joint: JointId) -> Result<bool> {
+        // A second ENTER from before would have the motor that is still connected take this one's id.
+        self.enter.forget();
         let there = self.enter.wait()? == Answer::Enter;
         if there {
             say("looking at every id and every baud rate, some seconds");
@@ -58,6 +60,7 @@ impl Bench for PortBench {
     }
 
     fn all_connected(&mut self) -> Result<bool> {
+        self.enter.forget();
         Ok(self.enter.wait()? == Answer::Enter)
     }
 

@@ -13,7 +13,7 @@ use so101_hal::{
 
 use crate::cli::say;
 use crate::error::{Error, Result};
-use crate::record::keys::{Operator, Wish};
+use crate::record::keys::{Operator, StopKey, Wish};
 
 /// Keys of the terminal. The terminal is as before when this is dropped.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl TerminalKeys {
     /// Steps that are no numbers, and when the system starts no more threads.
     pub fn keyboard(keys: Keys, steps: KeySteps, emergency: Arc<AtomicBool>) -> Result<Keyboard<Self>> {
         let (sender, receiver) = channel();
-        let mut operator = Operator::at_stdin()?;
+        let mut operator = Operator::at_stdin(StopKey::None)?;
         operator.steer_with(keys, sender);
         Ok(Keyboard::new(Self { keys: receiver, operator, emergency, ended: false }).with_steps(steps)?)
     }
@@ -48,22 +48,20 @@ impl KeySource for TerminalKeys {
             Some(Wish::Stop) => return Some(Key::Quit),
             Some(Wish::Next | Wish::Again) | None => {}
         }
-        if self.operator.is_gone() && !self.ended {
-            if let Ok(key) = self.keys.try_recv() {
-                return Some(key);
-            }
-            // Nobody can press Esc any more.
-            self.ended = true;
-            return Some(Key::Quit);
+        if let Ok(key) = self.keys.try_recv() {
+            return Some(key);
         }
-        self.keys.try_recv().ok()
+        // Nobody can press Esc any more. Said once in every round of questions, so that the round before the first
+        // action, whose keys are forgotten, does not swallow it.
+        self.ended = self.operator.is_gone() && !self.ended;
+        self.ended.then_some(Key::Quit)
     }
 }
 
 /// Reads a script, TOML or JSON by the file's name.
 ///
 /// # Errors
-/// [`so101_hal::Error::Script`] and [`so101_hal::Error::Waypoint`].
+/// [`so101_hal::Error::Script`], and [`Error::Usage`] for waypoints that cannot be played.
 pub fn load_script(path: &Path) -> Result<Scripted> {
     let script = if path.extension().is_some_and(|e| e == "json") {
         Script::load_json(path)?

@@ -41,10 +41,6 @@ impl LiveTable {
         let _ = err.write_all(text.as_bytes());
         self.drawn = text.lines().count();
     }
-
-    pub(super) fn end(&mut self) {
-        self.live = false;
-    }
 }
 
 pub(super) fn text(seen: &Seen, rate_hz: f64) -> String {

@@ -52,7 +52,7 @@ proptest! {
         // What an older procedure, or none, has left.
         for joint in JOINTS {
             servos.set_register(joint, &registers::HOMING_OFFSET, -709).unwrap();
-            servos.set_register(joint, &registers::PHASE, 12 | PHASE_MULTI_TURN).unwrap();
+            servos.set_register(joint, &registers::PHASE, 12 | i32::from(PHASE_MULTI_TURN)).unwrap();
             servos.set_register(joint, &registers::OPERATING_MODE, 1).unwrap();
         }
         let mut calibrator = Calibrator::begin(servos.bus(), CalibratorOptions::default()).unwrap();
@@ -91,7 +91,7 @@ fn a_procedure_that_is_given_up_puts_back_what_was_there() {
     for end in ["abort", "drop"] {
         let servos = servos_at([1000; 6]);
         servos.store_calibration(&Calibration::model()).unwrap();
-        servos.set_register(JointId::WristFlex, &registers::PHASE, 12 | PHASE_MULTI_TURN).unwrap();
+        servos.set_register(JointId::WristFlex, &registers::PHASE, 12 | i32::from(PHASE_MULTI_TURN)).unwrap();
         servos.set_register(JointId::Gripper, &registers::HOMING_OFFSET, -33).unwrap();
         let before = registers_of(&servos);
         let mut calibrator = Calibrator::begin(servos.bus(), CalibratorOptions::default()).unwrap();

@@ -91,7 +91,7 @@ pub(super) fn shift(then: Plane<'_>, now: Plane<'_>, reach: usize) -> FramingShi
             (best, lead) = coarse(then, now, reach.div_ceil(scale) as isize + 1);
         } else {
             let around = (2 * best.0, 2 * best.1);
-            best = peak(then, now, around, REFINE, reach as isize + REFINE).0;
+            best = peak(then, now, around, REFINE, reach as isize + REFINE);
         }
     }
     let Some((then, now)) = levels.first() else {
@@ -137,7 +137,7 @@ fn peak(
     around: (isize, isize),
     radius: isize,
     reach: isize,
-) -> ((isize, isize), f64) {
+) -> (isize, isize) {
     let mut best = (around, f64::NEG_INFINITY);
     for dy in around.1 - radius..=around.1 + radius {
         for dx in around.0 - radius..=around.0 + radius {
@@ -148,7 +148,7 @@ fn peak(
             }
         }
     }
-    best
+    best.0
 }
 
 /// Correlation of `now` with `then` moved by `dx` to the right and `dy` downwards, where both are.

@@ -2,7 +2,7 @@
 //!
 //! Unions are written out as the member that cameras use, with the rest as bytes, so that there is no padding.
 
-use super::super::v4l2::calls::sealed::Sealed;
+use super::calls::sealed::Sealed;
 
 /// `V4L2_BUF_TYPE_VIDEO_CAPTURE`.
 pub const CAPTURE: u32 = 1;

@@ -194,38 +194,45 @@ fn report<C: Calls>(
         range: None,
         fault,
     };
-    let Some(query_value) = query(calls, entry.id)? else {
-        if setting.is_none() {
-            return Ok(None);
+    let query_value = match query(calls, entry.id) {
+        Ok(Some(found)) => found,
+        Ok(None) if setting.is_none() => return Ok(None),
+        Ok(None) => {
+            report.fault = Some("the camera has no such control".to_string());
+            return Ok(Some(report));
         }
-        report.fault = Some("the camera has no such control".to_string());
-        return Ok(Some(report));
+        Err(errno) => {
+            told::<ControlQuery>(Err(errno), "ask", &mut report.fault)?;
+            return Ok(Some(report));
+        }
     };
     report.range = entry.scale.range(&query_value);
-    match read_one(calls, entry.id) {
-        Ok(value) => {
-            report.got = entry.scale.ours(value);
-            if matches!(entry.scale, Scale::PowerLine) && value == POWER_LINE_AUTO {
-                report.automatic = Automatic::On;
-            }
+    if let Some(value) = told(read_one(calls, entry.id), "read", &mut report.fault)? {
+        report.got = entry.scale.ours(value);
+        if matches!(entry.scale, Scale::PowerLine) && value == POWER_LINE_AUTO {
+            report.automatic = Automatic::On;
         }
-        Err(Errno::NODEV) => return Err(Errno::NODEV),
-        Err(errno) => report.fault = Some(report.fault.unwrap_or_else(|| format!("read: {errno}"))),
     }
     if let Some(switch) = &entry.automatic
-        && query(calls, switch.id)?.is_some()
+        && told(query(calls, switch.id), "ask for the automatic", &mut report.fault)?.flatten().is_some()
+        && let Some(value) = told(read_one(calls, switch.id), "read the automatic", &mut report.fault)?
     {
-        match read_one(calls, switch.id) {
-            Ok(value) => {
-                report.automatic = if value == switch.by_hand { Automatic::Off } else { Automatic::On };
-            }
-            Err(Errno::NODEV) => return Err(Errno::NODEV),
-            Err(errno) => {
-                report.fault = Some(report.fault.unwrap_or_else(|| format!("read the automatic: {errno}")));
-            }
-        }
+        report.automatic = if value == switch.by_hand { Automatic::Off } else { Automatic::On };
     }
     Ok(Some(report))
+}
+
+/// What the camera said; `None` where it failed, which is told unless something is told already. A camera that is gone is
+/// the one error.
+fn told<T>(result: Result<T, Errno>, doing: &str, fault: &mut Option<String>) -> Result<Option<T>, Errno> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::NODEV) => Err(Errno::NODEV),
+        Err(errno) => {
+            *fault = Some(fault.take().unwrap_or_else(|| format!("{doing}: {errno}")));
+            Ok(None)
+        }
+    }
 }
 
 /// Asks for a control; `None` where the camera does not have it, or has switched it off for good.

@@ -307,6 +307,9 @@ fn number(text: &str) -> Option<i64> {
 fn words(call: &str, fields: &[(String, String)]) -> String {
     let mut text = call.to_string();
     for (key, value) in fields {
+        // Names of devices may have what would end a text, a line or begin a comment.
+        let value: String =
+            value.chars().map(|c| if c == '"' || c == '#' || c.is_control() { '_' } else { c }).collect();
         let quote = if value.contains(char::is_whitespace) { "\"" } else { "" };
         text.push_str(&format!(" {key}={quote}{value}{quote}"));
     }

@@ -130,6 +130,13 @@ fn gaps_of_the_kernels_numbers_stay_gaps_also_across_their_32_bits() {
 }
 
 #[test]
+fn a_driver_that_does_not_count_or_begins_again_gives_one_picture_after_the_other() {
+    let mut numbers = Numbers::default();
+    let ours: Vec<u64> = [9, 9, 9, 0, 1, 3].iter().map(|&n| numbers.of(n)).collect();
+    assert_eq!(ours, [0, 1, 2, 3, 4, 6]);
+}
+
+#[test]
 fn what_is_no_picture_is_told_as_such_and_the_next_one_comes() {
     let own = [
         picture(0, 0, 10, &format!("{GOOD} data=half")),

@@ -7,6 +7,7 @@ use std::vec::Vec;
 
 use super::baseline::{Baseline, Second, Signs, Usual, median};
 use super::{Attribution, StageGrowth, Stall, StallCause, StallOptions, missed_frames};
+use crate::host::log::rounded;
 
 /// Stages that are work for the processor and grow together when it is slow.
 const COMPUTE: [&str; 3] = ["decode", "policy", "record"];
@@ -129,7 +130,7 @@ impl View<'_> {
         if flags > 0.0 {
             evidence.push(format!(
                 "the firmware throttled in {} of {} slow seconds ({} of the healthy ones)",
-                self.count(|s| s.hot.or(s.capped)),
+                self.count(|s| s.hot.zip(s.capped).map(|(hot, capped)| hot.max(capped))),
                 self.slow.len(),
                 percent(usual.hot.unwrap_or(0.0))
             ));
@@ -355,11 +356,6 @@ impl View<'_> {
 fn attribution(cause: StallCause, confidence: f64, evidence: Vec<String>) -> Attribution {
     let confidence = if confidence.is_finite() { confidence.clamp(0.0, 1.0) } else { 0.0 };
     Attribution { cause, confidence, evidence, advice: cause.advice() }
-}
-
-/// To three digits: more is not in the log.
-fn rounded(x: f64) -> f64 {
-    (x * 1e3).round() / 1e3
 }
 
 /// 0 up to `low`, 1 from `high` on.
