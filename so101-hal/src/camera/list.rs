@@ -58,7 +58,7 @@ pub fn list_cameras_at(root: &Path) -> Vec<CameraInfo> {
     let Ok(entries) = fs::read_dir(root.join("sys/class/video4linux")) else { return Vec::new() };
     let by_id = links(root, "dev/v4l/by-id");
     let by_path = links(root, "dev/v4l/by-path");
-    let mut cameras: Vec<CameraInfo> = entries
+    let mut cameras: Vec<(CameraInfo, Option<PathBuf>)> = entries
         .flatten()
         .filter_map(|entry| {
             let node = entry.file_name().into_string().ok()?;
@@ -68,6 +68,7 @@ pub fn list_cameras_at(root: &Path) -> Vec<CameraInfo> {
             camera.node = text(&entry.path().join("index")).and_then(|t| t.parse().ok()).unwrap_or(0);
             camera.by_id = by_id.get(&node).cloned();
             camera.by_path = by_path.get(&node).cloned();
+            let mut device = None;
             // The device is the USB interface; vendor and serial number are those of the device around it.
             if let Ok(interface) = fs::canonicalize(entry.path().join("device"))
                 && let Some(usb) = interface.ancestors().take(3).find(|p| p.join("idVendor").is_file())
@@ -75,12 +76,23 @@ pub fn list_cameras_at(root: &Path) -> Vec<CameraInfo> {
                 let read = |file: &str| text(&usb.join(file));
                 (camera.vid, camera.pid, camera.serial) =
                     (read("idVendor"), read("idProduct"), read("serial"));
+                device = Some(usb.to_owned());
             }
-            Some(camera)
+            Some((camera, device))
         })
         .collect();
-    cameras.sort_by_key(|c| c.index);
-    cameras
+    cameras.sort_by_key(|(camera, _)| camera.index);
+    // Of twins with one serial number the link leads to whichever came last.
+    let is_twin = |(a, at): &(CameraInfo, Option<PathBuf>)| {
+        let same = |b: &CameraInfo| (&a.vid, &a.pid, &a.serial) == (&b.vid, &b.pid, &b.serial);
+        at.is_some() && cameras.iter().any(|(b, other)| other.is_some() && other != at && same(b))
+    };
+    let twins: Vec<bool> = cameras.iter().map(is_twin).collect();
+    let kept = |((camera, _), is_twin): ((CameraInfo, Option<PathBuf>), bool)| CameraInfo {
+        by_id: camera.by_id.clone().filter(|_| !is_twin),
+        ..camera
+    };
+    cameras.into_iter().zip(twins).map(kept).collect()
 }
 
 fn text(file: &Path) -> Option<String> {
@@ -166,6 +178,26 @@ mod tests {
         assert_eq!(usb, ["046d", "0825", "A1B2"]);
         assert!(webcam.gives_pictures() && !cameras[1].gives_pictures());
         assert_eq!((cameras[2].vid.as_deref(), cameras[2].stable_path()), (None, "/dev/video31"));
+    }
+
+    #[test]
+    fn twins_that_share_a_serial_number_are_known_by_their_sockets() {
+        let dir = computer();
+        let root = dir.path();
+        let usb = "sys/devices/usb1/1-3";
+        for (file, text) in [("idVendor", "046d\n"), ("idProduct", "0825\n"), ("serial", "A1B2\n")] {
+            put(root, &format!("{usb}/{file}"), text);
+        }
+        put(root, &format!("{usb}/1-3:1.0/video4linux/video4/name"), "UVC Camera (046d:0825)\n");
+        symlink("../../../1-3:1.0", root.join(format!("{usb}/1-3:1.0/video4linux/video4/device"))).unwrap();
+        symlink(
+            root.join(format!("{usb}/1-3:1.0/video4linux/video4")),
+            root.join("sys/class/video4linux/video4"),
+        )
+        .unwrap();
+        let cameras = list_cameras_at(root);
+        assert_eq!(cameras[0].stable_path(), "/dev/v4l/by-path/platform-xhci-usb-0:2:1.0-video-index0");
+        assert_eq!(cameras[1].stable_path(), "/dev/video4");
     }
 
     #[test]

@@ -97,8 +97,21 @@ impl State {
     }
 }
 
+/// Tells those who wait when the thread ends by a panic, of a driver or a decoder.
+struct Farewell<'a>(&'a Mailbox);
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().why = Some("its thread has panicked".to_string());
+            self.0.fresh.notify_all();
+        }
+    }
+}
+
 /// The thread: takes pictures of the driver until it is told to stop or the driver fails.
 pub(super) fn fill(mut source: Box<dyn Source>, mailbox: &Mailbox, decode: Decode) {
+    let _farewell = Farewell(mailbox);
     let spec: CameraSpec = source.spec().clone();
     let mut buffers = Buffers::new();
     mailbox.lock().ring.reserve_exact(STAMPS);

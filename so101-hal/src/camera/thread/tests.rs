@@ -10,6 +10,9 @@ use crate::frame::FrameSize;
 const JPEG: &[u8] = include_bytes!("../../../tests/fixtures/camera/red_blue.jpg");
 const SIZE: FrameSize = FrameSize::new(64, 48);
 
+/// The number of a picture at which the driver panics.
+const PANICS: u64 = 666;
+
 /// A driver whose deliveries are sent by the test.
 struct Manual {
     spec: CameraSpec,
@@ -23,7 +26,9 @@ impl Source for Manual {
     fn grab(&mut self, _buffers: &mut Buffers) -> Result<Picture> {
         // The test has gone: so has the device.
         let gone = || Error::CameraGone { camera: "main".into(), path: "test".into() };
-        self.deliveries.lock().unwrap().recv().unwrap_or_else(|_| Err(gone()))
+        let picture = self.deliveries.lock().unwrap().recv().unwrap_or_else(|_| Err(gone()))?;
+        assert_ne!(picture.sequence, PANICS, "planted");
+        Ok(picture)
     }
 }
 
@@ -142,6 +147,15 @@ fn an_unplugged_camera_says_so_at_once_and_then_that_it_has_stopped() {
     assert!(matches!(err, Error::CameraGone { .. }), "{err}");
     let err = rig.camera.capture().unwrap_err();
     assert!(matches!(&err, Error::CameraStopped { why, .. } if why.contains("is gone")), "{err}");
+}
+
+#[test]
+fn a_panic_of_a_driver_is_told_and_not_an_old_picture_for_ever() {
+    let mut rig = rig(Decode::OnThread);
+    rig.camera.capture().unwrap();
+    rig.send.as_ref().unwrap().send(Ok(picture(PANICS, 33, jpeg()))).unwrap();
+    let err = rig.camera.wait_newer(0).unwrap_err();
+    assert!(matches!(&err, Error::CameraStopped { why, .. } if why.contains("panicked")), "{err}");
 }
 
 #[test]
